@@ -13,15 +13,8 @@ use crate::study::Found;
 
 /// Rules that need nothing but what every trial counts: docs/why.md.
 const COUNTED: [&str; 9] = [
-    "device_bytes",
-    "machine",
-    "more_flushes",
-    "page_cache",
-    "queue_depth",
-    "slower_device",
-    "smaller_requests",
-    "waiting_to_run",
-    "worker_threads",
+    "device_bytes", "machine", "more_flushes", "page_cache", "queue_depth", "slower_device",
+    "smaller_requests", "waiting_to_run", "worker_threads",
 ];
 /// What accounts for less than this is not the reason.
 const LEAST_SHARE: f64 = 0.1;

@@ -87,16 +87,8 @@ fn metrics(settings: &[(String, String)]) -> Vec<SectionMetric> {
     let phases = said(settings, "phases").unwrap_or_default();
     for phase in PHASES.into_iter().filter(|phase| phases.split(',').any(|word| word == *phase)) {
         let of_phase = [
-            "runtime",
-            "iops",
-            "total_ios",
-            "lat_ns.mean",
-            "lat_ns.min",
-            "lat_ns.max",
-            "dev.write_ios",
-            "dev.write_bytes",
-            "dev.flushes",
-            "dev.flushes_per_op",
+            "runtime", "iops", "total_ios", "lat_ns.mean", "lat_ns.min", "lat_ns.max", "dev.write_ios",
+            "dev.write_bytes", "dev.flushes", "dev.flushes_per_op",
         ];
         // The calls of the first are fs_mark's own, which times them by itself.
         let timed = |name: &&str| phase != PHASES[0] || !name.starts_with("lat_ns");

@@ -157,15 +157,8 @@ mod tests {
         );
         assert_eq!(metrics_of_tracepoint("plug=block:block_plug").unwrap()[0], "events.plug");
         for name in [
-            "a:b/c > 1/",
-            "n=a:b/c > 1",
-            "n=a:b//",
-            "n=a:b/c,d/",
-            "n=a:b/c/d/",
-            "n.m=a:b",
-            "=a:b",
-            "n=a:b/\"x\"/",
-            "n=m=a:b",
+            "a:b/c > 1/", "n=a:b/c > 1", "n=a:b//", "n=a:b/c,d/", "n=a:b/c/d/", "n.m=a:b", "=a:b",
+            "n=a:b/\"x\"/", "n=m=a:b",
         ] {
             assert!(!is_tracepoint(name), "{name}");
         }

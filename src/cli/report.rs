@@ -21,16 +21,8 @@ use crate::units::parse_ratio;
 const MOST_AA_RUNS: usize = 20;
 /// Facts that make a host the same one for a noise floor.
 const SAME_HOST: [&str; 10] = [
-    "cpu.model",
-    "cpu.count",
-    "cpu.governor",
-    "device",
-    "device.kind",
-    "device.size",
-    "fs.type",
-    "kernel.release",
-    "queue.scheduler",
-    "virt",
+    "cpu.model", "cpu.count", "cpu.governor", "device", "device.kind", "device.size", "fs.type",
+    "kernel.release", "queue.scheduler", "virt",
 ];
 
 /// Options of `assay report`.

@@ -142,15 +142,8 @@ fn lay_out(fio: &Path, job: &str, task: &Task) -> Result<(), EngineError> {
 /// What makes a second run of the job's beginning do more than lay files out: commands, logs and pauses would come twice, files would go or
 /// grow.
 const ONCE: [&str; 9] = [
-    "exec_prerun",
-    "exec_postrun",
-    "unlink",
-    "write_iolog",
-    "startdelay",
-    "start_delay",
-    "create_only",
-    "file_append",
-    "unlink_each_loop",
+    "exec_prerun", "exec_postrun", "unlink", "write_iolog", "startdelay", "start_delay", "create_only",
+    "file_append", "unlink_each_loop",
 ];
 
 /// Whether fio writes files before a job begins, and a run of its own may do it: it reads, overwrites, or maps files. Read as fio writes it,

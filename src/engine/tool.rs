@@ -140,17 +140,8 @@ fn with_own_words(reason: String, tail: &str) -> String {
     let sounds = |line: &&str| {
         let lower = line.to_ascii_lowercase();
         [
-            "no space",
-            "error",
-            "no such",
-            "denied",
-            "not permitted",
-            "insufficient",
-            "invalid",
-            "bad ",
-            "failed",
-            "too long",
-            "not ",
+            "no space", "error", "no such", "denied", "not permitted", "insufficient", "invalid", "bad ",
+            "failed", "too long", "not ",
         ]
         .iter()
         .any(|word| lower.contains(word))

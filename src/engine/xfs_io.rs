@@ -86,13 +86,8 @@ fn arguments(task: &Task, commands: &str, flags: &[&str]) -> Vec<String> {
 
 /// How xfs_io begins to say that a command was not done, where that is not the command's name.
 const COMPLAINTS: [&str; 7] = [
-    "bad argument count ",
-    "non-numeric ",
-    "foreign file active, ",
-    "no mapped regions, ",
-    "no mapping of range ",
-    "XFS_IOC_",
-    "fallocate: ",
+    "bad argument count ", "non-numeric ", "foreign file active, ", "no mapped regions, ",
+    "no mapping of range ", "XFS_IOC_", "fallocate: ",
 ];
 
 /// What went wrong although the exit code is 0: xfs_io goes on after many errors, and says them as `pwrite: No space left`,

@@ -6,25 +6,8 @@ use crate::workload::nearest;
 
 /// Keys that are not `sysfs:PATH`.
 pub const TARGET_KEYS: [&str; 19] = [
-    "device",
-    "fs",
-    "mkfs",
-    "mount",
-    "extsize",
-    "state",
-    "fresh",
-    "scheduler",
-    "nr_requests",
-    "read_ahead",
-    "kernel",
-    "source",
-    "rev",
-    "patch",
-    "config",
-    "cpus",
-    "memory",
-    "kernel_args",
-    "modules",
+    "device", "fs", "mkfs", "mount", "extsize", "state", "fresh", "scheduler", "nr_requests", "read_ahead",
+    "kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules",
 ];
 
 /// Names that other tools have for these settings, or that people say.

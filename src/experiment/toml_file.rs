@@ -19,29 +19,9 @@ use crate::catalog::EngineKind;
 use crate::units::{Better, Unit};
 
 const KEYS: &[&str] = &[
-    "name",
-    "job",
-    "job_text",
-    "command",
-    "engine",
-    "compare",
-    "primary",
-    "show",
-    "before",
-    "after",
-    "observe",
-    "keep_traces",
-    "timeout",
-    "settle",
-    "aa",
-    "lead_in",
-    "keep_disturbed",
-    "target",
-    "stop",
-    "factor",
-    "metric",
-    "simulated",
-    "variables",
+    "name", "job", "job_text", "command", "engine", "compare", "primary", "show", "before", "after",
+    "observe", "keep_traces", "timeout", "settle", "aa", "lead_in", "keep_disturbed", "target", "stop",
+    "factor", "metric", "simulated", "variables",
 ];
 /// What `[quick]` and `[design]` may not hold: each other, as each is a file of its own within the file; and what is said to people.
 const TOP_ONLY: [&str; 3] = ["quick", "design", "recipe"];

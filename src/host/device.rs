@@ -82,20 +82,9 @@ impl BlockDevice {
             facts.set("device.on", below.join(", "));
         }
         let queue = [
-            "scheduler",
-            "nr_requests",
-            "read_ahead_kb",
-            "max_sectors_kb",
-            "rotational",
-            "write_cache",
-            "fua",
-            "wbt_lat_usec",
-            "logical_block_size",
-            "physical_block_size",
-            "nomerges",
-            "rq_affinity",
-            "io_poll",
-            "iostats",
+            "scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "rotational", "write_cache",
+            "fua", "wbt_lat_usec", "logical_block_size", "physical_block_size", "nomerges", "rq_affinity",
+            "io_poll", "iostats",
         ];
         for name in queue {
             if let Some(value) = read(&format!("queue/{name}")) {

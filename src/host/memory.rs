@@ -26,10 +26,7 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         facts.set("memory.thp", chosen(&thp));
     }
     for name in [
-        "dirty_ratio",
-        "dirty_background_ratio",
-        "dirty_bytes",
-        "dirty_background_bytes",
+        "dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes",
         "dirty_expire_centisecs",
     ] {
         if let Some(value) = roots.proc(&format!("sys/vm/{name}")).filter(|value| value != "0") {

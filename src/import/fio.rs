@@ -11,18 +11,8 @@ pub(super) const OPTION: &str = "fio.";
 
 /// Options that name places and outputs: they may differ from file to file without being a row or a difference.
 const PLACES: [&str; 12] = [
-    "name",
-    "filename",
-    "directory",
-    "randseed",
-    "output",
-    "output-format",
-    "write_bw_log",
-    "write_lat_log",
-    "write_iops_log",
-    "write_hist_log",
-    "description",
-    "filename_format",
+    "name", "filename", "directory", "randseed", "output", "output-format", "write_bw_log", "write_lat_log",
+    "write_iops_log", "write_hist_log", "description", "filename_format",
 ];
 
 pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {

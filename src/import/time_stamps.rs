@@ -9,23 +9,8 @@ use jiff::tz::TimeZone;
 
 /// Columns of these names hold the start of a trial when all their fields are times.
 const NAMES: [&str; 17] = [
-    "timestamp",
-    "time_stamp",
-    "ts",
-    "started",
-    "start",
-    "start_time",
-    "started_at",
-    "starttime",
-    "datetime",
-    "date_time",
-    "date",
-    "time",
-    "when",
-    "epoch",
-    "unix_time",
-    "started_unix_s",
-    "started_unix_ns",
+    "timestamp", "time_stamp", "ts", "started", "start", "start_time", "started_at", "starttime", "datetime",
+    "date_time", "date", "time", "when", "epoch", "unix_time", "started_unix_s", "started_unix_ns",
 ];
 
 /// Whether a column of this name may hold time stamps.
@@ -131,14 +116,8 @@ mod tests {
     fn times_are_read_by_their_size_or_as_iso_8601() {
         let second = 1_700_000_000_000_000_000;
         for field in [
-            "1700000000",
-            "1700000000.0",
-            "1700000000000",
-            "1700000000000000",
-            "1700000000000000000",
-            "2023-11-14T22:13:20Z",
-            "2023-11-14T23:13:20+01:00",
-            "2023-11-14 22:13:20",
+            "1700000000", "1700000000.0", "1700000000000", "1700000000000000", "1700000000000000000",
+            "2023-11-14T22:13:20Z", "2023-11-14T23:13:20+01:00", "2023-11-14 22:13:20",
             "2023-11-14T22:13:20",
         ] {
             assert_eq!(parse(field), Some(second), "{field}");

@@ -242,12 +242,7 @@ mod tests {
             ends.may_change_with(&files)
         };
         for changing in [
-            "fs/xfs/a.c",
-            "fs/Makefile",
-            "fs/xfs/Kconfig",
-            "lib/new.c",
-            "block/Kconfig",
-            "Makefile",
+            "fs/xfs/a.c", "fs/Makefile", "fs/xfs/Kconfig", "lib/new.c", "block/Kconfig", "Makefile",
             "tools/x",
         ] {
             assert!(may(&["drivers/gpu/a.c", changing]), "{changing}");

@@ -163,14 +163,8 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
         diff.env("GIT_INDEX_FILE", &copy);
     }
     diff.args([
-        "diff",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--no-renames",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-        "HEAD",
+        "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/",
+        "--dst-prefix=b/", "HEAD",
     ]);
     let failed = |said| self::failed("git diff", said);
     let text = output(diff)?.map_err(failed)?;

@@ -25,26 +25,8 @@ const LINK: &str = "120000";
 
 /// Directories of a kernel.
 const TOP: [&str; 20] = [
-    "Documentation",
-    "arch",
-    "block",
-    "certs",
-    "crypto",
-    "drivers",
-    "fs",
-    "include",
-    "init",
-    "io_uring",
-    "ipc",
-    "kernel",
-    "lib",
-    "mm",
-    "net",
-    "rust",
-    "scripts",
-    "security",
-    "sound",
-    "virt",
+    "Documentation", "arch", "block", "certs", "crypto", "drivers", "fs", "include", "init", "io_uring",
+    "ipc", "kernel", "lib", "mm", "net", "rust", "scripts", "security", "sound", "virt",
 ];
 
 /// A patch that was read.
@@ -103,15 +85,7 @@ impl Patch {
         // -u: what looks like a script of ed is none.
         command
             .args([
-                "-u",
-                "-p1",
-                "--batch",
-                "--forward",
-                "--no-backup-if-mismatch",
-                "--fuzz=2",
-                "-r",
-                "-",
-                "-d",
+                "-u", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--fuzz=2", "-r", "-", "-d",
             ])
             .arg(tree);
         if try_only {

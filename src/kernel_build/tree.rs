@@ -14,16 +14,8 @@ const LEFT: [&str; 12] =
     [".o", ".ko", ".a", ".cmd", ".mod", ".mod.c", ".order", ".symvers", ".o.d", ".dwo", ".gcno", ".lzma"];
 /// Files and directories that builds leave, below the top.
 const LEFT_AT: [&str; 10] = [
-    ".config",
-    ".config.old",
-    ".git",
-    "vmlinux",
-    "vmlinux-gdb.py",
-    "System.map",
-    "include/config",
-    "include/generated",
-    "arch/x86/include/generated",
-    ".tmp_versions",
+    ".config", ".config.old", ".git", "vmlinux", "vmlinux-gdb.py", "System.map", "include/config",
+    "include/generated", "arch/x86/include/generated", ".tmp_versions",
 ];
 
 /// Whether a kernel's source lies in a directory.

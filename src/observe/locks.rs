@@ -103,18 +103,8 @@ const MUTEX: u32 = 32;
 
 /// All names of kinds.
 const KINDS: [&str; 12] = [
-    "mutex",
-    "rwsem_R",
-    "rwsem_W",
-    "spinlock",
-    "rwlock_R",
-    "rwlock_W",
-    "pcpu-rwsem_R",
-    "pcpu-rwsem_W",
-    "rtmutex",
-    "rwlock-rt_R",
-    "rwlock-rt_W",
-    "other",
+    "mutex", "rwsem_R", "rwsem_W", "spinlock", "rwlock_R", "rwlock_W", "pcpu-rwsem_R", "pcpu-rwsem_W",
+    "rtmutex", "rwlock-rt_R", "rwlock-rt_W", "other",
 ];
 
 impl Kind {

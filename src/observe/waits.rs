@@ -35,56 +35,24 @@ const MOST_WAKERS: usize = 16;
 const LEAST_SHARE: f64 = 0.01;
 /// How the names of functions begin in which anybody waits.
 const GENERAL: [&str; 14] = [
-    "schedule",
-    "io_schedule",
-    "blk_io_schedule",
-    "bit_wait",
-    "__wait_on_bit",
-    "out_of_line_wait_on_bit",
-    "folio_wait_bit",
-    "wait_for_completion",
-    "__wait_for_common",
-    "do_wait_for_common",
-    "hrtimer_nanosleep",
-    "do_nanosleep",
-    "rwsem_",
-    "submit_bio_wait",
+    "schedule", "io_schedule", "blk_io_schedule", "bit_wait", "__wait_on_bit", "out_of_line_wait_on_bit",
+    "folio_wait_bit", "wait_for_completion", "__wait_for_common", "do_wait_for_common", "hrtimer_nanosleep",
+    "do_nanosleep", "rwsem_", "submit_bio_wait",
 ];
 
 /// How the names of functions begin in which a thread waits because it has nothing to do: for a time, for another process, for a message.
 const IDLE: [&str; 18] = [
-    "do_wait",
-    "kernel_wait4",
-    "poll_schedule_timeout",
-    "do_poll",
-    "do_sys_poll",
-    "do_select",
-    "ep_poll",
-    "common_nsleep",
-    "futex_",
-    "pipe_",
-    "anon_pipe_",
-    "do_sigtimedwait",
-    "sigsuspend",
-    "do_signal_stop",
-    "unix_stream_",
-    "io_wq_worker",
-    "io_sq_thread",
-    "msleep",
+    "do_wait", "kernel_wait4", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll",
+    "common_nsleep", "futex_", "pipe_", "anon_pipe_", "do_sigtimedwait", "sigsuspend", "do_signal_stop",
+    "unix_stream_", "io_wq_worker", "io_sq_thread", "msleep",
 ];
 
 /// How the names of functions begin in which a thread waits for block I/O, as delay accounting counts it. io_uring tells that only while
 /// requests are under way, which cannot be seen here.
 const FOR_STORAGE: [&str; 8] = [
-    "io_schedule",
-    "blk_io_schedule",
-    "io_cqring_wait",
-    "io_cqring_schedule",
+    "io_schedule", "blk_io_schedule", "io_cqring_wait", "io_cqring_schedule",
     // libaio's wait for completions.
-    "read_events",
-    "do_io_getevents",
-    "mutex_lock_io",
-    "blkcg_maybe_throttle",
+    "read_events", "do_io_getevents", "mutex_lock_io", "blkcg_maybe_throttle",
 ];
 
 /// Watches the sleep of all that this thread starts.

@@ -18,22 +18,9 @@ const OF_TRIAL: [&str; 7] =
     ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf", "machine.steal"];
 /// What the kernel counts of a device.
 const OF_DEVICE: [&str; 16] = [
-    "dev.read_ios",
-    "dev.read_merges",
-    "dev.read_bytes",
-    "dev.read_time",
-    "dev.write_ios",
-    "dev.write_merges",
-    "dev.write_bytes",
-    "dev.write_time",
-    "dev.discards",
-    "dev.discard_bytes",
-    "dev.busy",
-    "dev.queue_time",
-    "dev.in_flight",
-    "dev.flushes",
-    "dev.flush_time",
-    "dev.flushes_per_op",
+    "dev.read_ios", "dev.read_merges", "dev.read_bytes", "dev.read_time", "dev.write_ios",
+    "dev.write_merges", "dev.write_bytes", "dev.write_time", "dev.discards", "dev.discard_bytes", "dev.busy",
+    "dev.queue_time", "dev.in_flight", "dev.flushes", "dev.flush_time", "dev.flushes_per_op",
 ];
 /// The same for each fsync of a job that has them, or of dbench's clients.
 const PER_SYNC: &str = "dev.flushes_per_sync";
@@ -52,14 +39,8 @@ const OF_LATENCY: [&str; 8] = ["mean", "max", "p50", "p90", "p95", "p99", "p99.9
 const WITHOUT_PERCENTILES: usize = 2;
 /// fio's options that change which latencies it reports.
 const LATENCY_OPTIONS: [&str; 8] = [
-    "percentile_list",
-    "lat_percentiles",
-    "clat_percentiles",
-    "slat_percentiles",
-    "disable_lat",
-    "disable_clat",
-    "disable_slat",
-    "gtod_reduce",
+    "percentile_list", "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat",
+    "disable_clat", "disable_slat", "gtod_reduce",
 ];
 
 /// All metrics that can be foreseen; the section of the whole trial is the empty one.

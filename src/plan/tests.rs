@@ -66,12 +66,8 @@ fn the_levels_cross_with_the_last_factor_fastest() {
     assert_eq!(
         labels,
         [
-            "direct=0 SIZE=1m",
-            "direct=0 SIZE=2m",
-            "direct=0 SIZE=4m",
-            "direct=1 SIZE=1m",
-            "direct=1 SIZE=2m",
-            "direct=1 SIZE=4m"
+            "direct=0 SIZE=1m", "direct=0 SIZE=2m", "direct=0 SIZE=4m", "direct=1 SIZE=1m",
+            "direct=1 SIZE=2m", "direct=1 SIZE=4m"
         ]
     );
     assert_eq!(plan.cells[5].levels, [1, 2]);

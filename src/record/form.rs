@@ -63,24 +63,10 @@ const WRITTEN_BYTES: [Form; 3] = [
 
 /// What observers count whose names are fixed.
 const WATCHED: [&str; 18] = [
-    "locks.wait_time",
-    "locks.waits",
-    "cpu.user_time",
-    "cpu.kernel_time",
-    "waits.sleep_time",
-    "waits.storage_time",
-    "waits.wakeup_time",
-    "waits.sleeps",
-    "blocks.read_bios",
-    "blocks.write_bios",
-    "blocks.read_requests",
-    "blocks.write_requests",
-    "blocks.merges",
-    "blocks.flushes",
-    "blocks.flush_time",
-    "blocks.fua_writes",
-    "blocks.metadata_bytes",
-    "blocks.journal_bytes",
+    "locks.wait_time", "locks.waits", "cpu.user_time", "cpu.kernel_time", "waits.sleep_time",
+    "waits.storage_time", "waits.wakeup_time", "waits.sleeps", "blocks.read_bios", "blocks.write_bios",
+    "blocks.read_requests", "blocks.write_requests", "blocks.merges", "blocks.flushes", "blocks.flush_time",
+    "blocks.fua_writes", "blocks.metadata_bytes", "blocks.journal_bytes",
 ];
 
 /// The forms of a metric with a fixed name.

@@ -47,15 +47,7 @@ pub(super) fn manner(metric: &Metric, good: bool) -> Manner {
 /// Whether assay, fio or a hook counts it. What a number without a unit is that somebody else named, nobody knows.
 fn is_counted(name: &str) -> bool {
     const HEADS: [&str; 10] = [
-        "dev.",
-        "events.",
-        "events_per_op.",
-        "extents.",
-        "blocks.",
-        "fs.count",
-        "hook.",
-        "ctx",
-        "majf",
+        "dev.", "events.", "events_per_op.", "extents.", "blocks.", "fs.count", "hook.", "ctx", "majf",
         "minf",
     ];
     HEADS.iter().any(|head| name.starts_with(head)) || name.ends_with("total_ios") || name.contains("_per_")

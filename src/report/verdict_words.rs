@@ -97,16 +97,8 @@ pub(super) fn is_beyond_delta(verdict: &Verdict) -> bool {
 
 /// The verdicts in words for counting them, in the order in which they are counted.
 pub(super) const COUNTED: [&str; 10] = [
-    "faster by more than δ",
-    "faster, maybe by less",
-    "slower by more than δ",
-    "slower, maybe by less",
-    "without difference",
-    "undecided",
-    "not comparable",
-    "so far",
-    "with too few repeats",
-    "not measured",
+    "faster by more than δ", "faster, maybe by less", "slower by more than δ", "slower, maybe by less",
+    "without difference", "undecided", "not comparable", "so far", "with too few repeats", "not measured",
 ];
 
 /// The place of a verdict in [`COUNTED`].

@@ -8,16 +8,7 @@ use crate::record::{LeadIn, Note, Run, RunState, Trial};
 
 /// The tables whose rows belong to a run, by their column `run`.
 const TABLES_OF_RUNS: [&str; 11] = [
-    "leftover",
-    "claim",
-    "lead_in",
-    "file",
-    "series",
-    "histogram",
-    "value",
-    "trial",
-    "metric",
-    "facts",
+    "leftover", "claim", "lead_in", "file", "series", "histogram", "value", "trial", "metric", "facts",
     "cell",
 ];
 

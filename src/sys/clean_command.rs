@@ -7,26 +7,16 @@ use std::process::Command;
 
 /// Where programs, files of the user's and temporary ones are, and who the user is.
 const KEPT: [&str; 8] = [
-    "PATH",
-    "HOME",
-    "TMPDIR",
-    "USER",
-    "LOGNAME",
+    "PATH", "HOME", "TMPDIR", "USER", "LOGNAME",
     // git believes root, who was a user before, that the user's repositories are his.
-    "SUDO_UID",
-    // ccache keeps its files there, and git and ccache their settings.
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
+    "SUDO_UID", // ccache keeps its files there, and git and ccache their settings.
+    "XDG_CACHE_HOME", "XDG_CONFIG_HOME",
 ];
 /// All that begin like this are for ccache(1) …
 const CCACHE: &str = "CCACHE_";
 /// … but for those that have it run something else than the compiler that it is asked to.
 const OF_PROGRAMS: [&str; 6] = [
-    "CCACHE_COMPILER",
-    "CCACHE_COMPILERTYPE",
-    "CCACHE_COMPILERCHECK",
-    "CCACHE_PATH",
-    "CCACHE_PREFIX",
+    "CCACHE_COMPILER", "CCACHE_COMPILERTYPE", "CCACHE_COMPILERCHECK", "CCACHE_PATH", "CCACHE_PREFIX",
     "CCACHE_PREFIX_CPP",
 ];
 

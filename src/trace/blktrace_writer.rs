@@ -190,22 +190,8 @@ mod tests {
     fn all() -> Vec<Event> {
         use Action::*;
         let actions = [
-            Queue,
-            GetRequest,
-            Sleep,
-            Insert,
-            Issue,
-            Requeue,
-            BackMerge,
-            FrontMerge,
-            Split,
-            Remap,
-            Bounce,
-            Plug,
-            Unplug,
-            UnplugTimer,
-            Abort,
-            Complete,
+            Queue, GetRequest, Sleep, Insert, Issue, Requeue, BackMerge, FrontMerge, Split, Remap, Bounce,
+            Plug, Unplug, UnplugTimer, Abort, Complete,
         ];
         let event = |(at, action): (u64, Action)| Event {
             device: Device::new(259, 3).unwrap(),

@@ -240,13 +240,7 @@ mod tests {
     #[test]
     fn what_no_event_prints_is_refused() {
         for text in [
-            "",
-            "7,1",
-            "7,1 W",
-            "7,1 W x + 8 [a]",
-            "7,1 W 8 8 [a]",
-            "7 W 8 + 8 [a]",
-            "7,1 W 8 + 8 a",
+            "", "7,1", "7,1 W", "7,1 W x + 8 [a]", "7,1 W 8 8 [a]", "7 W 8 + 8 [a]", "7,1 W 8 + 8 a",
             "9999,1 W 8 + 8 [a]",
         ] {
             assert_eq!(event("block_bio_queue", text), None, "{text}");

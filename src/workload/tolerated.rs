@@ -6,33 +6,11 @@
 /// They shape fio's own output or log files' resolution, or permit what assay judges for itself. Those that spare fio
 /// reading the clock spare the native engine nothing: it records every latency all the same.
 const ALWAYS: &[&str] = &[
-    "bwavgtime",
-    "clat_percentiles",
-    "clocksource",
-    "create_serialize",
-    "description",
-    "disable_bw_measurement",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "disk_util",
-    "gtod_reduce",
-    "iopsavgtime",
-    "kb_base",
-    "lat_percentiles",
-    "log_avg_msec",
-    "log_compression",
-    "log_hist_coarseness",
-    "log_hist_msec",
-    "log_max_value",
-    "log_offset",
-    "log_prio",
-    "log_unix_epoch",
-    "per_job_logs",
-    "percentile_list",
-    "slat_percentiles",
-    "softrandommap",
-    "unit_base",
+    "bwavgtime", "clat_percentiles", "clocksource", "create_serialize", "description",
+    "disable_bw_measurement", "disable_clat", "disable_lat", "disable_slat", "disk_util", "gtod_reduce",
+    "iopsavgtime", "kb_base", "lat_percentiles", "log_avg_msec", "log_compression", "log_hist_coarseness",
+    "log_hist_msec", "log_max_value", "log_offset", "log_prio", "log_unix_epoch", "per_job_logs",
+    "percentile_list", "slat_percentiles", "softrandommap", "unit_base",
 ];
 
 /// Settings that only state fio's default, which is what the native engine does.

@@ -30,16 +30,7 @@ const METRIC: &str = "took=took ([0-9]+)";
 fn search<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let steps = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20";
     let mut words = vec![
-        "bisect",
-        "--steps",
-        steps,
-        "--metric",
-        METRIC,
-        "--seed",
-        "1",
-        "--keep-disturbed",
-        "--format",
-        "json",
+        "bisect", "--steps", steps, "--metric", METRIC, "--seed", "1", "--keep-disturbed", "--format", "json",
     ];
     words.extend(more);
     words.extend(["--", "sh", "prog.sh", "{step}"]);
@@ -100,20 +91,8 @@ fn equal_ends_and_better_ends_are_said() {
     let higher = sandbox(13);
     let metric = "took=took ([0-9]+):/s:higher";
     let better = higher.succeed(&[
-        "bisect",
-        "--steps",
-        "0 7 20",
-        "--metric",
-        metric,
-        "--seed",
-        "1",
-        "--keep-disturbed",
-        "--format",
-        "json",
-        "--",
-        "sh",
-        "prog.sh",
-        "{step}",
+        "bisect", "--steps", "0 7 20", "--metric", metric, "--seed", "1", "--keep-disturbed", "--format",
+        "json", "--", "sh", "prog.sh", "{step}",
     ]);
     assert_eq!(json(&better)["outcome"], "better");
 }

@@ -178,16 +178,7 @@ fn explaining_is_part_of_the_time_budget() {
     // What the verdict leaves of the time is for explaining.
     sandbox.write("clear.fio", CLEAR);
     sandbox.run(&[
-        "run",
-        "clear.fio",
-        "--vary",
-        "fsync=0,1",
-        "--explain",
-        "--time-budget",
-        "60s",
-        "-q",
-        "--rounds",
-        "4",
+        "run", "clear.fio", "--vary", "fsync=0,1", "--explain", "--time-budget", "60s", "-q", "--rounds", "4",
     ]);
     let watched = sandbox.export("4");
     assert_eq!(watched.design.explains.map(|explains| explains.run), Some(3));
@@ -201,19 +192,8 @@ fn a_baseline_against_itself_and_commands_are_watched_as_well() {
         return;
     }
     let sandbox = Sandbox::new();
-    sandbox.succeed(&[
-        "run",
-        "-q",
-        "--aa",
-        "--vary",
-        "n=1,2",
-        "--rounds",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        "exit 0 ${n}",
-    ]);
+    sandbox
+        .succeed(&["run", "-q", "--aa", "--vary", "n=1,2", "--rounds", "2", "--", "sh", "-c", "exit 0 ${n}"]);
     let output = sandbox.run(&["explain", "1", "--rounds", "1", "--only", "cpu"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("nobody knows it: fewer than 4 rounds"), "{}", said(&output));

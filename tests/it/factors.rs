@@ -132,15 +132,7 @@ fn both_arms_scaling_is_fitted_and_drawn() {
 fn too_few_levels_have_points_and_a_reason() {
     let sandbox = Sandbox::new();
     let run = [
-        "run",
-        "-q",
-        "--rounds",
-        "4",
-        "--engine",
-        "simulated",
-        "--vary",
-        "bs=4k,8k",
-        "--vary",
+        "run", "-q", "--rounds", "4", "--engine", "simulated", "--vary", "bs=4k,8k", "--vary",
         "iodepth=1,2,4",
     ];
     let job = "[w]\nrw=write\nsize=1m\nioengine=libaio\n";

@@ -251,14 +251,7 @@ pub(crate) fn measured() -> (Run, Analysis) {
     );
     run.engine = "native 0.1.0".to_owned();
     run.command_line = [
-        "assay",
-        "run",
-        "randwrite.fio",
-        "--vary",
-        "direct=0,1",
-        "--vary",
-        "bs=4k,16k,64k,1m",
-        "--directory",
+        "assay", "run", "randwrite.fio", "--vary", "direct=0,1", "--vary", "bs=4k,16k,64k,1m", "--directory",
         "/mnt/the disk",
     ]
     .map(str::to_owned)

@@ -172,17 +172,7 @@ fn files_that_a_command_names_are_in_the_guest() {
     let kernel = format!("kernel={}", kernels[0]);
     // What a script calls comes with it; what it reads must be named.
     let words = [
-        "run",
-        "-q",
-        "-t",
-        &kernel,
-        "--vary",
-        "n=1,2",
-        "--rounds",
-        "1",
-        "--metric",
-        "words=^([0-9]+)$",
-        "--",
+        "run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--metric", "words=^([0-9]+)$", "--",
     ];
     let run = succeed(&sandbox, &[&words[..], &["./count.sh", "data/words", "${n}"]].concat());
     all_done(&run, 2);

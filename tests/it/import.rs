@@ -57,18 +57,7 @@ fn damage() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>>
     let word = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..6),
         prop::sample::select(vec![
-            "nan",
-            "-1",
-            "{",
-            "}",
-            "[",
-            "]",
-            "\"",
-            ",",
-            "\n",
-            "1e999",
-            "null",
-            "18446744073709551615"
+            "nan", "-1", "{", "}", "[", "]", "\"", ",", "\n", "1e999", "null", "18446744073709551615"
         ])
         .prop_map(|word| word.as_bytes().to_vec()),
     ];

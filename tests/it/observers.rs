@@ -44,17 +44,7 @@ fn who_waits_for_the_inode() -> Result<(), String> {
     sandbox.write("four.fio", &ONE_FILE.replace("filename=one\n", ""));
     for (job, run) in [("one.fio", "1"), ("four.fio", "2")] {
         let words = [
-            "run",
-            job,
-            "-q",
-            "--aa",
-            "--rounds",
-            "1",
-            "--observe",
-            "locks,cpu",
-            "-t",
-            "loop:300m",
-            "-t",
+            "run", job, "-q", "--aa", "--rounds", "1", "--observe", "locks,cpu", "-t", "loop:300m", "-t",
             "fs=ext4",
         ];
         sandbox.succeed(&words);
@@ -85,18 +75,8 @@ fn fio_and_commands_are_watched_as_well() {
     }
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", &ONE_FILE.replace("numjobs=4", "numjobs=2"));
-    sandbox.succeed(&[
-        "run",
-        "job.fio",
-        "-q",
-        "--aa",
-        "--rounds",
-        "1",
-        "--observe",
-        "cpu",
-        "--engine",
-        "fio",
-    ]);
+    sandbox
+        .succeed(&["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "cpu", "--engine", "fio"]);
     let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     sandbox.succeed(&["run", "-q", "--aa", "--rounds", "1", "--observe", "cpu", "--", "sh", "-c", script]);
     let (fio, shell) = (sandbox.export("1"), sandbox.export("2"));
@@ -132,17 +112,7 @@ fn direct_writes_sleep_until_the_device_has_them() {
     let job = ONE_FILE.replace("numjobs=4", "numjobs=1\ndirect=1");
     sandbox.write("job.fio", &job);
     let words = [
-        "run",
-        "job.fio",
-        "-q",
-        "--aa",
-        "--rounds",
-        "1",
-        "--observe",
-        "waits",
-        "-t",
-        "loop:300m",
-        "-t",
+        "run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "waits", "-t", "loop:300m", "-t",
         "fs=xfs",
     ];
     sandbox.succeed(&words);

@@ -60,14 +60,8 @@ fn every_group_has_figures_with_units_and_leaves_nothing() {
         assert!(unit != "ns" || *median > 10.0, "{name}: {median} ns");
     }
     for name in [
-        "copies read.4k.t1",
-        "copies cached.16m.t1",
-        "locks exclusive.held_0.t1",
-        "locks epoch.held_2us.t1",
-        "calls system_call",
-        "calls context_switch",
-        "calls page_fault",
-        "device fsync.one_page",
+        "copies read.4k.t1", "copies cached.16m.t1", "locks exclusive.held_0.t1", "locks epoch.held_2us.t1",
+        "calls system_call", "calls context_switch", "calls page_fault", "device fsync.one_page",
     ] {
         assert!(all.iter().any(|figure| figure.0 == name), "{name} is missing: {all:?}");
     }

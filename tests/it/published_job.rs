@@ -59,15 +59,7 @@ fn runs(engine: &str) {
     let sandbox = Sandbox::new();
     sandbox.write("bdev-mix.fio", JOB);
     let output = sandbox.run(&[
-        "run",
-        "bdev-mix.fio",
-        "--vary",
-        "iodepth=64,1024",
-        "--rounds",
-        "2",
-        "--engine",
-        engine,
-        "--quiet",
+        "run", "bdev-mix.fio", "--vary", "iodepth=64,1024", "--rounds", "2", "--engine", engine, "--quiet",
     ]);
     assert!(output.status.success(), "{}", errors(&output));
     let run = sandbox.export("1");

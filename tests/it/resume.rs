@@ -212,15 +212,7 @@ fn a_run_goes_on_where_it_was_begun_and_with_its_engine() {
     let sandbox = sandbox();
     sandbox.write("job.fio", JOB);
     sandbox.succeed(&[
-        "run",
-        "job.fio",
-        "--vary",
-        "BS=4k,8k",
-        "--rounds",
-        "3",
-        "--time-budget",
-        "1ms",
-        "--quiet",
+        "run", "job.fio", "--vary", "BS=4k,8k", "--rounds", "3", "--time-budget", "1ms", "--quiet",
     ]);
     let elsewhere = sandbox.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();

@@ -232,20 +232,8 @@ fn every_engine_works_on_what_was_made() {
     let shell =
         "cd $ASSAY_DIRECTORY && test $(stat -f -c %T .) = tmpfs && test -z \"$(ls)\" && touch file${n}";
     let command = [
-        "run",
-        "--vary",
-        "n=1,2",
-        "--rounds",
-        "2",
-        "-q",
-        "-t",
-        "fs=tmpfs",
-        "-t",
-        "fresh=run",
-        "--",
-        "sh",
-        "-c",
-        shell,
+        "run", "--vary", "n=1,2", "--rounds", "2", "-q", "-t", "fs=tmpfs", "-t", "fresh=run", "--", "sh",
+        "-c", shell,
     ];
     succeed(&sandbox, &command);
     for run in ["1", "2"] {
@@ -267,17 +255,8 @@ fn the_plan_tells_what_is_made_and_doctor_what_can_be() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
     let arguments = [
-        "run",
-        "job.fio",
-        "--plan",
-        "-t",
-        "loop:32m",
-        "-t",
-        "scheduler=none",
-        "--vary",
-        "fs=ext4,tmpfs",
-        "-t",
-        "fresh=run",
+        "run", "job.fio", "--plan", "-t", "loop:32m", "-t", "scheduler=none", "--vary", "fs=ext4,tmpfs",
+        "-t", "fresh=run",
     ];
     let plan = succeed(&sandbox, &arguments);
     let told = "targets, put back afterwards\n  ext4 on loop:32m, made once\n    queue/scheduler = none\n  tmpfs in memory";

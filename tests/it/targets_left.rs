@@ -33,16 +33,7 @@ fn what_a_kill_leaves_at_any_step_is_told_and_removed() {
         let sandbox = Sandbox::new();
         sandbox.write("job.fio", JOB);
         let arguments = [
-            "run",
-            "job.fio",
-            "-q",
-            "--vary",
-            "bs=4k,8k",
-            "-t",
-            "loop:32m",
-            "-t",
-            "fs=ext4",
-            "-t",
+            "run", "job.fio", "-q", "--vary", "bs=4k,8k", "-t", "loop:32m", "-t", "fs=ext4", "-t",
             "read_ahead=64",
         ];
         let mut child = paused_at(&sandbox, step, &arguments);
@@ -73,16 +64,7 @@ fn an_interrupted_run_puts_back_what_it_made_at_any_step() {
         let sandbox = Sandbox::new();
         sandbox.write("job.fio", JOB);
         let arguments = [
-            "run",
-            "job.fio",
-            "-q",
-            "--vary",
-            "bs=4k,8k",
-            "-t",
-            "loop:32m",
-            "-t",
-            "fs=ext4",
-            "-t",
+            "run", "job.fio", "-q", "--vary", "bs=4k,8k", "-t", "loop:32m", "-t", "fs=ext4", "-t",
             "read_ahead=64",
         ];
         let child = paused_at(&sandbox, step, &arguments);

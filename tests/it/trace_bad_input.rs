@@ -183,12 +183,8 @@ fn every_source(bytes: &[u8], formats: &Arc<Formats>) {
 }
 
 const SAMPLES: [&str; 6] = [
-    "xfs_fsync.blktracer.bin",
-    "xfs_fsync.cpu0.raw",
-    "ext4_fsync.cpu1.raw",
-    "xfs_fsync.txt",
-    "xfs_fsync.blkparse.txt",
-    "xfs_fsync.perf-script.txt",
+    "xfs_fsync.blktracer.bin", "xfs_fsync.cpu0.raw", "ext4_fsync.cpu1.raw", "xfs_fsync.txt",
+    "xfs_fsync.blkparse.txt", "xfs_fsync.perf-script.txt",
 ];
 
 proptest! {

@@ -265,11 +265,7 @@ fn memory_is_as_asked_or_one_clear_error() {
     let place = place();
     let job = "rw=write\nbs=64k\nsize=1m\nioengine=io_uring\niodepth=8";
     for memory in [
-        "mem=mmap",
-        "mem=mmapshared",
-        "mem=shm",
-        "lockmem=1m",
-        "numa_mem_policy=local",
+        "mem=mmap", "mem=mmapshared", "mem=shm", "lockmem=1m", "numa_mem_policy=local",
         "numa_mem_policy=prefer:0",
     ] {
         let job = format!("{job}\nverify=crc32c\n{memory}");

@@ -62,49 +62,22 @@ pub(super) enum Place {
 
 /// How the names of functions begin that wait for a flush.
 const FLUSH: [&str; 7] = [
-    "blkdev_issue_flush",
-    "blkdev_fsync",
-    "blkdev_flush",
-    "md_flush_request",
-    "f2fs_issue_flush",
-    "barrier_all_devices",
-    "wait_dev_flush",
+    "blkdev_issue_flush", "blkdev_fsync", "blkdev_flush", "md_flush_request", "f2fs_issue_flush",
+    "barrier_all_devices", "wait_dev_flush",
 ];
 /// How the names of functions begin that wait for a commit. `__jbd2_log_wait_for_space` waits for a checkpoint: the journal is full.
 const COMMIT: [&str; 13] = [
-    "jbd2_log_wait_commit",
-    "jbd2_complete_transaction",
-    "jbd2_",
-    "wait_transaction_",
-    "xlog_cil_",
-    "xlog_wait",
-    "xlog_force",
-    "xfs_log_force",
-    "xlog_state_",
-    "btrfs_wait_for_commit",
-    "btrfs_commit_transaction",
-    "wait_log_commit",
-    "f2fs_issue_checkpoint",
+    "jbd2_log_wait_commit", "jbd2_complete_transaction", "jbd2_", "wait_transaction_", "xlog_cil_",
+    "xlog_wait", "xlog_force", "xfs_log_force", "xlog_state_", "btrfs_wait_for_commit",
+    "btrfs_commit_transaction", "wait_log_commit", "f2fs_issue_checkpoint",
 ];
 /// How the names of functions begin in which a thread waits for a lock.
 const LOCK: [&str; 8] =
     ["__mutex_lock", "mutex_", "rwsem_", "down_", "__down", "percpu_", "__percpu_", "rt_mutex"];
 /// What is in the names of functions whose sleep the kernel counts as waiting for block I/O (io_schedule()).
 const FOR_STORAGE: [&str; 14] = [
-    "dio",
-    "folio_",
-    "wait_on_page",
-    "writeback",
-    "rq_qos",
-    "balance_dirty",
-    "blkdev_",
-    "blk_",
-    "bio_",
-    "filemap_",
-    "iomap_",
-    "io_cqring",
-    "wait_on_buffer",
-    "do_get_write_access",
+    "dio", "folio_", "wait_on_page", "writeback", "rq_qos", "balance_dirty", "blkdev_", "blk_", "bio_",
+    "filemap_", "iomap_", "io_cqring", "wait_on_buffer", "do_get_write_access",
 ];
 
 /// What a place is, by the function's name.

@@ -6,18 +6,8 @@ use crate::record::HostFacts;
 use crate::units::{Unit, format_number};
 
 pub(super) const RULES: &[Rule] = &[
-    no_device,
-    full,
-    io_limit,
-    direct_io,
-    device_kind,
-    iostats,
-    stacked,
-    rotational,
-    write_cache,
-    writeback_throttle,
-    scheduler,
-    mount_options,
+    no_device, full, io_limit, direct_io, device_kind, iostats, stacked, rotational, write_cache,
+    writeback_throttle, scheduler, mount_options,
 ];
 
 fn no_device(facts: &HostFacts) -> Option<Finding> {

@@ -199,33 +199,12 @@ impl Drop for Guest {
 
 /// Words of lines in which a kernel says what is wrong; registers and stack follow.
 const TELLING: [&str; 11] = [
-    "Kernel panic",
-    "kernel BUG at",
-    "BUG:",
-    "RIP: 0010:",
-    "Oops",
-    "int3:",
-    "Out of memory",
-    "sysrq:",
-    "general protection",
-    "hung task",
-    "blocked for more",
+    "Kernel panic", "kernel BUG at", "BUG:", "RIP: 0010:", "Oops", "int3:", "Out of memory", "sysrq:",
+    "general protection", "hung task", "blocked for more",
 ];
 /// What lines begin with that have registers of the processor and bytes of its program, which say nothing without the kernel's own files.
 const REGISTERS: [&str; 14] = [
-    "RSP:",
-    "RAX:",
-    "RDX:",
-    "RBP:",
-    "R10:",
-    "R13:",
-    "FS:",
-    "CS:",
-    "CR2:",
-    "DR0:",
-    "DR3:",
-    "PKRU:",
-    "Code:",
+    "RSP:", "RAX:", "RDX:", "RBP:", "R10:", "R13:", "FS:", "CS:", "CR2:", "DR0:", "DR3:", "PKRU:", "Code:",
     "RIP: 0033",
 ];
 /// Behind this the functions follow that called each other, the innermost first.

@@ -26,32 +26,19 @@ use crate::trace::{Decoder, Filesystem, Formats, Reason, Settings, Verdict, Writ
 
 /// Tracepoints of bios and requests, those first without which nothing can be said.
 const BLOCK: [&str; 10] = [
-    "block_bio_queue",
-    "block_rq_issue",
-    "block_rq_complete",
-    "block_bio_complete",
-    "block_rq_insert",
-    "block_rq_requeue",
-    "block_bio_backmerge",
-    "block_bio_frontmerge",
-    "block_split",
-    "block_rq_merge",
+    "block_bio_queue", "block_rq_issue", "block_rq_complete", "block_bio_complete", "block_rq_insert",
+    "block_rq_requeue", "block_bio_backmerge", "block_bio_frontmerge", "block_split", "block_rq_merge",
 ];
 const NEEDED: usize = 3;
 /// Calls that make data durable. Some kernels have no tracepoints of calls.
 const CALLS: [&str; 4] = [
-    "syscalls/sys_enter_fsync",
-    "syscalls/sys_exit_fsync",
-    "syscalls/sys_enter_fdatasync",
+    "syscalls/sys_enter_fsync", "syscalls/sys_exit_fsync", "syscalls/sys_enter_fdatasync",
     "syscalls/sys_exit_fdatasync",
 ];
 /// Where filesystems begin to sync a file; of other devices, too, so that a call for a file there is known to be none for this one.
 const SYNCS: [&str; 5] = [
-    "xfs/xfs_file_fsync",
-    "ext4/ext4_sync_file_enter",
-    "ext4/ext4_sync_file_exit",
-    "f2fs/f2fs_sync_file_enter",
-    "f2fs/f2fs_sync_file_exit",
+    "xfs/xfs_file_fsync", "ext4/ext4_sync_file_enter", "ext4/ext4_sync_file_exit",
+    "f2fs/f2fs_sync_file_enter", "f2fs/f2fs_sync_file_exit",
 ];
 /// It does not say its device.
 const SYNC_OF_BTRFS: &str = "btrfs/btrfs_sync_file";

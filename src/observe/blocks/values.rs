@@ -170,10 +170,7 @@ mod tests {
     fn a_device_without_events_has_counts_of_zero_and_no_times() {
         let samples = samples(None, Duration::from_secs(1), 0, 0);
         for name in [
-            "blocks.read_requests",
-            "blocks.flushes",
-            "blocks.flush_time",
-            "blocks.audit_passed",
+            "blocks.read_requests", "blocks.flushes", "blocks.flush_time", "blocks.audit_passed",
             "blocks.depth",
         ] {
             assert_eq!(value(&samples, name), Some(0.0), "{name}");

@@ -12,28 +12,10 @@ use crate::units::{Unit, format_number};
 
 /// The facts that are told where there is no room for all.
 const TOLD: [&str; 22] = [
-    "cpu.model",
-    "cpu.count",
-    "cpu.governor",
-    "cpu.boost",
-    "cpu.smt",
-    "memory.total",
-    "virt",
-    "guest.accelerator",
-    "kernel.release",
-    "target.device",
-    "device",
-    "device.kind",
-    "device.model",
-    "device.size",
-    "queue.scheduler",
-    "queue.write_cache",
-    "fs.type",
-    "mkfs.command",
-    "mkfs.version",
-    "mount.options",
-    "io_uring",
-    "o_direct",
+    "cpu.model", "cpu.count", "cpu.governor", "cpu.boost", "cpu.smt", "memory.total", "virt",
+    "guest.accelerator", "kernel.release", "target.device", "device", "device.kind", "device.model",
+    "device.size", "queue.scheduler", "queue.write_cache", "fs.type", "mkfs.command", "mkfs.version",
+    "mount.options", "io_uring", "o_direct",
 ];
 
 /// The section.

@@ -290,24 +290,9 @@ mod tests {
         );
         assert_eq!(distribution("random", 1024), Ok(Distribution::Uniform));
         for text in [
-            "zipf:1",
-            "zipf:x",
-            "zipf:-1",
-            "zipf:nan",
-            "zipf:1.2:2",
-            "zipf:1.2:0:0",
-            "pareto:1",
-            "pareto:0",
-            "normal:100",
-            "gauss",
-            "random:1",
-            "zoned",
-            "zoned:",
-            "zoned:50/10:40/20",
-            "zoned:100/0:0/100",
-            "zoned:50/60:50/60",
-            "zoned_abs:100",
-            "zoned_abs:100/0",
+            "zipf:1", "zipf:x", "zipf:-1", "zipf:nan", "zipf:1.2:2", "zipf:1.2:0:0", "pareto:1", "pareto:0",
+            "normal:100", "gauss", "random:1", "zoned", "zoned:", "zoned:50/10:40/20", "zoned:100/0:0/100",
+            "zoned:50/60:50/60", "zoned_abs:100", "zoned_abs:100/0",
         ] {
             assert!(matches!(distribution(text, 1024), Err(Fault::Bad(_))), "{text}");
         }

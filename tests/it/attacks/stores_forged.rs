@@ -91,21 +91,8 @@ const COLUMNS: &[(&str, &[&str])] = &[
     (
         "run",
         &[
-            "id",
-            "name",
-            "source",
-            "state",
-            "assay_version",
-            "started_unix_ns",
-            "command_line",
-            "seed",
-            "engine",
-            "job_text",
-            "experiment",
-            "design",
-            "aa",
-            "notes",
-            "owner",
+            "id", "name", "source", "state", "assay_version", "started_unix_ns", "command_line", "seed",
+            "engine", "job_text", "experiment", "design", "aa", "notes", "owner",
         ],
     ),
     ("cell", &["run", "cell", "levels"]),
@@ -114,18 +101,8 @@ const COLUMNS: &[(&str, &[&str])] = &[
     (
         "trial",
         &[
-            "run",
-            "trial",
-            "cell",
-            "round",
-            "position",
-            "attempt",
-            "started_unix_ns",
-            "elapsed_s",
-            "facts",
-            "status",
-            "excluded",
-            "notes",
+            "run", "trial", "cell", "round", "position", "attempt", "started_unix_ns", "elapsed_s", "facts",
+            "status", "excluded", "notes",
         ],
     ),
     ("value", &["run", "trial", "metric", "value"]),
@@ -178,16 +155,8 @@ fn odd_json(chance: &mut Chance, text: &str) -> String {
     }
     let at = *chance.of(&starts);
     let end = text[at..].find(|c: char| !c.is_ascii_digit() && c != '.').map_or(text.len(), |n| at + n);
-    let odd = chance.of(&[
-        "-1",
-        "0",
-        "4294967295",
-        "18446744073709551615",
-        "1e308",
-        "-1e308",
-        "1e-320",
-        "2000000000",
-    ]);
+    let odd = chance
+        .of(&["-1", "0", "4294967295", "18446744073709551615", "1e308", "-1e308", "1e-320", "2000000000"]);
     format!("{}{odd}{}", &text[..at], &text[end..])
 }
 

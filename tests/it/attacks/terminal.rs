@@ -204,16 +204,7 @@ fn no_cell_of_a_csv_is_a_formula_and_all_read_back() {
     let sandbox = Sandbox::new();
     let mut run = evil_run(&sandbox);
     let levels = [
-        "=cmd|' /C calc'!A0",
-        "-o noatime",
-        "+1+1",
-        "@SUM(1)",
-        "\t=1",
-        "\r=1",
-        "'quoted",
-        "-5",
-        "a\\b",
-        EVIL,
+        "=cmd|' /C calc'!A0", "-o noatime", "+1+1", "@SUM(1)", "\t=1", "\r=1", "'quoted", "-5", "a\\b", EVIL,
     ];
     run.design.factors[0].name = "=HYPERLINK(1)".to_owned();
     run.design.factors[0].levels = levels.map(str::to_owned).to_vec();

@@ -14,16 +14,8 @@ use crate::record::Unit;
 
 /// Facts that change how fast a processor is.
 const SETTINGS: [&str; 10] = [
-    "cpu.model",
-    "cpu.governor",
-    "cpu.boost",
-    "cpu.frequency_driver",
-    "cpu.smt",
-    "cpu.idle_exit_us",
-    "kernel.mitigations",
-    "kernel.debugging",
-    "clocksource",
-    "power.supply",
+    "cpu.model", "cpu.governor", "cpu.boost", "cpu.frequency_driver", "cpu.smt", "cpu.idle_exit_us",
+    "kernel.mitigations", "kernel.debugging", "clocksource", "power.supply",
 ];
 /// Less of what is explained is not the answer.
 const LEAST_STOLEN: f64 = 0.5;

@@ -87,32 +87,10 @@ fn is_made_by_software(factor: &Factor) -> bool {
 
 /// What says which places of the device the requests are for, and in which order.
 const PLACES: [&str; 26] = [
-    "rw",
-    "readwrite",
-    "size",
-    "io_size",
-    "filesize",
-    "filename",
-    "directory",
-    "nrfiles",
-    "file_service_type",
-    "offset",
-    "offset_increment",
-    "random_distribution",
-    "random_generator",
-    "percentage_random",
-    "percentage_sequential",
-    "norandommap",
-    "rw_sequencer",
-    "rwmixread",
-    "rwmixwrite",
-    "fallocate",
-    "fs",
-    "mkfs",
-    "mount",
-    "state",
-    "extsize",
-    "zonemode",
+    "rw", "readwrite", "size", "io_size", "filesize", "filename", "directory", "nrfiles",
+    "file_service_type", "offset", "offset_increment", "random_distribution", "random_generator",
+    "percentage_random", "percentage_sequential", "norandommap", "rw_sequencer", "rwmixread", "rwmixwrite",
+    "fallocate", "fs", "mkfs", "mount", "state", "extsize", "zonemode",
 ];
 
 fn leads_to_other_places(factor: &Factor) -> bool {
