@@ -74,7 +74,7 @@ pub use comparison::{
 pub use effects::{Change, Effect, Effects, NoEffects, Shares, Within};
 pub use limits::{Limit, LimitKind, is_near_limit, limits, share_of_limit};
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
-pub use options::{Options, OptionsError};
+pub use options::{Beyond, Options, OptionsError};
 pub use per_operation::metrics_of;
 pub use probed::{Ceiling, best, ceilings, is_same_device, is_same_machine, saturated};
 pub use progress::{Progress, decided, progress};

@@ -2,6 +2,7 @@
 //!
 //! Enters: command-line wishes. Leaves: the settings an analysis runs with. It must not know how they were typed.
 
+use super::comparison::Verdict;
 use super::per_operation::metrics_of;
 use crate::record::{FailureRule, Metric, Run, StopRule, deciding_metrics, metric_advice};
 
@@ -29,6 +30,31 @@ pub struct Options {
     pub alone: bool,
     /// What failed trials mean.
     pub failures: Option<FailureRule>,
+    /// Of what must be known whether it is beyond δ before a pair is decided.
+    pub beyond_delta: Beyond,
+}
+
+/// Which claims decide nothing while they may be below δ. Looks go on all the same: the boundary is planned for all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beyond {
+    /// None: that there is a difference is enough.
+    #[default]
+    Nothing,
+    /// That the candidate is worse.
+    Worse,
+    /// Any.
+    Either,
+}
+
+impl Beyond {
+    /// Whether a verdict is open to who asks for this.
+    pub(super) fn is_open(self, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Slower { beyond_delta: false } => self != Beyond::Nothing,
+            Verdict::Faster { beyond_delta: false } => self == Beyond::Either,
+            _ => false,
+        }
+    }
 }
 
 /// A wish the run cannot fulfil.

@@ -58,6 +58,9 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let setting = Setting::deciding(run, options, &table, &layout);
     let is_decided = |case: &Case| {
         let Some(found) = latest_verdict(&setting, case) else { return false };
+        if options.beyond_delta.is_open(&found) {
+            return false;
+        }
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());
         match failures.filter(|_| setting.rule == FailureRule::Compare) {
             None => true,

@@ -17,6 +17,32 @@ fn fixed(rounds: u32) -> StopRule {
     StopRule { rounds: Some(rounds), ..StopRule::default() }
 }
 
+/// A gate of "slower by more than delta" is not answered by the first proof of any difference.
+#[test]
+fn who_asks_for_more_than_delta_looks_on() {
+    let decided_for = |beyond_delta: Beyond, effect: f64, seed: u64| {
+        let run = run_of(&Made { effect, cv: 0.03, seed, ..Made::default() }, 5);
+        let open = Options { beyond_delta, ..Options::default() };
+        (primary(&run).verdict.clone(), decided(&run, &open))
+    };
+    let below = |effect: f64| {
+        let may_be_below = |seed: &u64| {
+            let (verdict, _) = decided_for(Beyond::Nothing, effect, *seed);
+            matches!(
+                verdict,
+                Verdict::Slower { beyond_delta: false } | Verdict::Faster { beyond_delta: false }
+            )
+        };
+        (0..200).find(may_be_below).unwrap()
+    };
+    for (effect, worse_is_open) in [(-0.08, true), (0.08, false)] {
+        let seed = below(effect);
+        let decided = |beyond| decided_for(beyond, effect, seed).1;
+        assert!(decided(Beyond::Nothing) && !decided(Beyond::Either), "{effect}");
+        assert_eq!(!decided(Beyond::Worse), worse_is_open, "{effect}");
+    }
+}
+
 #[test]
 fn a_clear_gain_is_claimed_at_the_first_look() {
     let run = run_of(&Made::default(), 4);

@@ -135,6 +135,7 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
         quiet: args.quiet,
         busy_told: false,
         patience: std::time::Duration::ZERO,
+        beyond_delta: analyse::Beyond::Nothing,
         db: &args.database.db,
     };
     let wish = Wish {

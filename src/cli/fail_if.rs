@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Failure;
-use crate::analyse::{Analysis, Comparison, Role, Verdict};
+use crate::analyse::{Analysis, Beyond, Comparison, Role, Verdict};
 use crate::record::SoFar;
 use crate::report;
 
@@ -25,14 +25,33 @@ pub(super) enum FailIf {
     ChangedAny,
     /// A row that decides could not be decided
     Undecided,
+    /// Slower, or undecided: only what is known to be no slower passes
+    #[value(name = "slower,undecided")]
+    SlowerOrUndecided,
+    /// Changed, or undecided
+    #[value(name = "changed,undecided")]
+    ChangedOrUndecided,
 }
 
 impl FailIf {
+    /// What it asks for before a run may end: of a difference whether it is beyond delta.
+    pub(super) fn beyond_delta(self) -> Beyond {
+        match self {
+            FailIf::Slower | FailIf::SlowerOrUndecided => Beyond::Worse,
+            FailIf::Changed | FailIf::ChangedOrUndecided => Beyond::Either,
+            FailIf::SlowerAny | FailIf::ChangedAny | FailIf::Undecided => Beyond::Nothing,
+        }
+    }
+
+    fn asks_for_undecided(self) -> bool {
+        matches!(self, FailIf::Undecided | FailIf::SlowerOrUndecided | FailIf::ChangedOrUndecided)
+    }
+
     /// Whether it holds for any row's primary metric. Where nothing could be compared nothing was decided.
     pub(super) fn holds(self, analysis: &Analysis) -> bool {
         let mut primary = primary(analysis).peekable();
         match primary.peek() {
-            None => self == FailIf::Undecided,
+            None => self.asks_for_undecided(),
             Some(_) => primary.any(|comparison| self.holds_for(comparison)),
         }
     }
@@ -49,6 +68,12 @@ impl FailIf {
                 )
             }
             FailIf::ChangedAny => comparison.is_better().is_some(),
+            FailIf::SlowerOrUndecided => {
+                FailIf::Slower.holds_for(comparison) || FailIf::Undecided.holds_for(comparison)
+            }
+            FailIf::ChangedOrUndecided => {
+                FailIf::Changed.holds_for(comparison) || FailIf::Undecided.holds_for(comparison)
+            }
             FailIf::Undecided => matches!(
                 verdict,
                 Verdict::NotComparable
@@ -82,6 +107,14 @@ pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> 
 pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
     let Some(asked) = condition else { return Ok(ExitCode::SUCCESS) };
     if asked.holds(analysis) {
+        let rows = primary(analysis).filter(|comparison| asked.holds_for(comparison)).count();
+        let all = primary(analysis).count();
+        let name = clap::ValueEnum::to_possible_value(&asked);
+        let name = name.as_ref().map_or("", clap::builder::PossibleValue::get_name);
+        // The last line of a build that it ends.
+        crate::sys::terminal::tell(&format!(
+            "assay: --fail-if {name} holds for {rows} of {all} rows that decide"
+        ));
         return Ok(ExitCode::from(3));
     }
     if let Some(failure) = not_comparable(condition, analysis) {

@@ -19,6 +19,9 @@ pub struct MetricPattern {
     pub factor: f64,
     /// The regular expression.
     pub regex: String,
+    /// Nothing says which direction is the good one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_guess: bool,
 }
 
 /// Patterns at work.
@@ -103,8 +106,8 @@ impl Wanted<'_> {
 impl MetricPattern {
     /// Reads `name=REGEX[:unit][:higher|lower]`. The regular expression may contain colons: what follows the last
     /// ones is taken off only when it is a direction or a unit assay knows (`s`, `ms`, `MiB/s`, `ops/s`, `%` …).
-    /// Without a unit the values are plain counts; without a direction rates are better higher and everything
-    /// else is better lower.
+    /// Without a unit the values are plain counts; without a direction rates, and what is called like one, are better higher
+    /// and everything else is better lower.
     ///
     /// # Errors
     /// One sentence that says what would be right.
@@ -139,9 +142,22 @@ impl MetricPattern {
             Ok(_) => {}
             Err(error) => return Err(bad_regex(name, regex, &error)),
         }
-        let better = better.unwrap_or_else(|| unit.usual_better());
+        let of_unit = (unit != Unit::Count).then(|| unit.usual_better());
+        let known = better.or(of_unit).or_else(|| Better::implied(name));
+        let better = known.unwrap_or(Better::Lower);
         let metric = Metric { job: String::new(), name: name.to_owned(), unit, better };
-        Ok(MetricPattern { metric, factor, regex: regex.to_owned() })
+        Ok(MetricPattern { metric, factor, regex: regex.to_owned(), is_guess: known.is_none() })
+    }
+
+    /// That nothing says whether more or less of it is better; `None`: something does.
+    #[must_use]
+    pub fn guess(&self) -> Option<String> {
+        let name = &self.metric.name;
+        self.is_guess.then(|| {
+            format!(
+                "metric {name}: less is taken as better; {name}=REGEX:higher or {name}=REGEX:lower says it"
+            )
+        })
     }
 }
 
@@ -152,6 +168,20 @@ mod tests {
     fn parsed(text: &str) -> (String, Unit, f64, Better) {
         let pattern = MetricPattern::parse(text).unwrap();
         (pattern.regex, pattern.metric.unit, pattern.factor, pattern.metric.better)
+    }
+
+    #[test]
+    fn a_name_tells_the_direction_and_a_guess_is_said() {
+        let of = |text: &str| {
+            let pattern = MetricPattern::parse(text).unwrap();
+            (pattern.metric.better, pattern.guess().is_some())
+        };
+        assert_eq!(of("tps=(.)"), (Better::Higher, false));
+        assert_eq!(of("read.throughput=(.)"), (Better::Higher, false));
+        assert_eq!(of("p99_latency=(.)"), (Better::Lower, false));
+        assert_eq!(of("score=(.)"), (Better::Lower, true));
+        assert_eq!(of("score=(.):higher"), (Better::Higher, false));
+        assert_eq!(of("lag=(.):ms"), (Better::Lower, false));
     }
 
     #[test]

@@ -381,11 +381,11 @@ impl File<'_> {
             let message = format!("unknown unit '{name}'; write e.g. /s, MiB/s, ms, ns, s or count");
             reader.mistake(&item.span(), message);
         }
-        let usual = known.usual_better().word();
         let unit = if unit.is_empty() { "count" } else { unit.as_str() };
         match (name, regex) {
             (Some(name), Some(regex)) => {
-                Some(format!("{name}={regex}:{unit}:{}", better.as_deref().unwrap_or(usual)))
+                let better = better.map(|better| format!(":{better}")).unwrap_or_default();
+                Some(format!("{name}={regex}:{unit}{better}"))
             }
             _ => {
                 reader.mistake(&item.span(), "a metric needs name = \"...\" and regex = '...'");

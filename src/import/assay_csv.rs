@@ -89,7 +89,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
     let factors = names.iter().map(|name| Factor::new(csv_cell::read(name), Vec::new())).collect();
     let source = Source::Imported("assay csv export".to_owned());
     let notes = vec![
-        "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
+        "read from a CSV export: facts, histograms, which metric decided and the rule that ended the run are not in it; \
          `assay export --format json` keeps everything"
             .into(),
     ];

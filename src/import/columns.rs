@@ -125,8 +125,12 @@ impl ValueColumn {
                     ));
                 }
                 let (unit, factor) = Unit::parse(unit);
-                let better = unit.usual_better();
-                ValueColumn { column: (*name).to_owned(), unit, factor, better, said: true }
+                let is_known =
+                    !matches!(unit, Unit::Other(_) | Unit::Count) || unit.usual_better() == Better::Higher;
+                let guessed = ValueColumn::guessed(name);
+                let (better, said) =
+                    if is_known { (unit.usual_better(), true) } else { (guessed.better, guessed.said) };
+                ValueColumn { column: (*name).to_owned(), unit, factor, better, said }
             }
             _ => return bad(format!("'{spec}' has too many ':'")),
         };
@@ -245,6 +249,9 @@ mod tests {
             (Unit::Nanoseconds, 1e6, Better::Lower)
         );
         assert_eq!(column.parse("2").unwrap(), 2e6);
+        let column = ValueColumn::parse_spec("ops_per_sec:kops").unwrap();
+        assert_eq!((column.better, column.said), (Better::Higher, true));
+        assert!(!ValueColumn::parse_spec("score:points").unwrap().said);
         let column = ValueColumn::parse_spec("rate:req/sec").unwrap();
         assert_eq!((column.unit, column.better), (Unit::Other("req/sec".to_owned()), Better::Higher));
         let column = ValueColumn::parse_spec("score:points:higher").unwrap();

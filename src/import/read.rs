@@ -86,7 +86,7 @@ pub(super) fn read_into(
             batch.judged.clear();
         }
         Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
-        Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
+        Format::GoBenchmark => go_benchmark::read(text, origin, side, &context.columns.values, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,
         Format::Tool(engine) => tool_output::read(engine, text, origin, side, batch)?,
         Format::Csv => csv_table::read(text, origin, (side, context.sides), context.columns, batch)?,

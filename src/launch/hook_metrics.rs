@@ -98,7 +98,8 @@ fn sample(line: &str) -> Result<Sample, &'static str> {
         (Unit::Other(_), _) => Err("the unit is not known"),
         (unit, factor) => {
             let mut sample = Sample::new("", &format!("{PREFIX}{name}"), unit, value * factor);
-            sample.metric.better = better.unwrap_or(sample.metric.better);
+            let implied = (sample.metric.unit == Unit::Count).then(|| Better::implied(name)).flatten();
+            sample.metric.better = better.or(implied).unwrap_or(sample.metric.better);
             Ok(sample)
         }
     }

@@ -250,8 +250,13 @@ pub(super) fn beside(
     let scale = of_times
         .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = Labels::of(comparisons, names);
-    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "n"])).collect();
-    let rows = by_candidate(comparisons).into_iter().map(|c| row_beside(labels.row(c), &scale, c)).collect();
+    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "n", "verdict"])).collect();
+    let rows = by_candidate(comparisons).into_iter().map(|c| {
+        let mut row = row_beside(labels.row(c), &scale, c);
+        row.cells.push(verdict_word(c).to_owned());
+        row
+    });
+    let rows = rows.collect();
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);

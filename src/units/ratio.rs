@@ -1,6 +1,9 @@
 //! Ratios as people write them: `2%`, `0.02`.
 
-/// Reads a ratio: `2%` and `0.02` are both 0.02. A bare number of 1 or more is refused: it is hardly a ratio.
+/// A bare number above this may as well be meant as percent.
+const LARGEST_BARE: f64 = 0.2;
+
+/// Reads a ratio: `2%` and `0.02` are both 0.02. A bare number above 0.2 is refused: 0.5 may be half a percent, or a half.
 ///
 /// # Errors
 /// A clause that says what would be right.
@@ -16,6 +19,9 @@ pub fn parse_ratio(text: &str) -> Result<f64, String> {
     if ratio >= 1.0 {
         return Err(format!("'{text}' is {}%; write e.g. 2% or 0.02", ratio * 100.0));
     }
+    if divisor == 1.0 && ratio > LARGEST_BARE {
+        return Err(format!("'{text}' may be {trimmed}% or {}%: write the one that is meant", ratio * 100.0));
+    }
     Ok(ratio)
 }
 
@@ -27,7 +33,8 @@ mod tests {
     fn reads_percent_and_fractions() {
         assert_eq!(parse_ratio("2%"), Ok(0.02));
         assert_eq!(parse_ratio(" 0.05 "), Ok(0.05));
-        for text in ["2", "-1%", "nan", "", "%", "200%"] {
+        assert_eq!(parse_ratio("50%"), Ok(0.5));
+        for text in ["2", "-1%", "nan", "", "%", "200%", "0.5"] {
             assert!(parse_ratio(text).is_err(), "{text}");
         }
     }

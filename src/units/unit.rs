@@ -22,6 +22,18 @@ impl Better {
         }
     }
 
+    /// The good direction that a metric's name tells, by its last word: `tps`, `read_throughput`, `p99_latency`.
+    #[must_use]
+    pub fn implied(name: &str) -> Option<Better> {
+        const RATES: [&str; 8] = ["throughput", "bandwidth", "bw", "tps", "qps", "rps", "iops", "ops"];
+        const COSTS: [&str; 10] =
+            ["latency", "lat", "time", "runtime", "duration", "elapsed", "seconds", "ns", "us", "ms"];
+        let lower = name.to_lowercase();
+        let last = lower.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty())?;
+        let of = |words: &[&str], better: Better| words.contains(&last).then_some(better);
+        of(&RATES, Better::Higher).or_else(|| of(&COSTS, Better::Lower))
+    }
+
     /// What [`Better::word`] says.
     #[must_use]
     pub fn parse(word: &str) -> Option<Better> {

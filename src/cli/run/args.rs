@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::conduct::{Conduct, patience};
 use super::source::{Source, wrong_experiment};
+use crate::analyse::Beyond;
 use crate::catalog::{EngineKind, Runs};
 use crate::cli::Failure;
 use crate::cli::database::Database;
@@ -191,6 +192,7 @@ impl Args {
             quiet: self.quiet,
             busy_told: false,
             patience: patience(self.wait_idle.as_deref())?,
+            beyond_delta: self.fail_if.map_or(Beyond::Nothing, FailIf::beyond_delta),
             db: &self.database.db,
         })
     }

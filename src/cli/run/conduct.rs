@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::analyse::Beyond;
 use crate::cli::Failure;
 use crate::units::parse_duration_s;
 
@@ -18,6 +19,8 @@ pub(in crate::cli) struct Conduct<'c> {
     pub(in crate::cli) busy_told: bool,
     /// How long a quiet machine may be waited for.
     pub(in crate::cli) patience: Duration,
+    /// What `--fail-if` must know before a run may end.
+    pub(in crate::cli) beyond_delta: Beyond,
     /// The file of the store.
     pub(in crate::cli) db: &'c Path,
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use super::prepare::Prepared;
 use super::room::{self, existing, size_of};
 use crate::cli::Failure;
+use crate::engine::MetricPattern;
 use crate::experiment::{Device, DeviceKind, TargetSettings};
 use crate::host::{Driver, caches_are_kept, device_under, driver};
 use crate::plan::{CellSpec, SameLevels, ignored_depths};
@@ -37,6 +38,14 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
     }
     prepared.run.notes.extend(same.warned.into_iter().map(Into::into));
     Ok(())
+}
+
+/// Says which metrics of `--metric` are taken as better where they are less because nothing says otherwise.
+pub(super) fn directions(prepared: &mut Prepared, quiet: bool) {
+    let guesses: Vec<String> =
+        prepared.surroundings.patterns.iter().filter_map(MetricPattern::guess).collect();
+    guesses.iter().filter(|_| !quiet).for_each(|guess| tell(&format!("note: {guess}")));
+    prepared.run.notes.extend(guesses.into_iter().map(Into::into));
 }
 
 /// Filesystems that the mkfs of this machine, which guests use too, does not make on so small a device.

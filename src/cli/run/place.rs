@@ -36,6 +36,7 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
 /// What may not be overwritten, and mistakes that can be seen already.
 fn checked(args: &Args, mut prepared: Prepared) -> Result<Prepared, Failure> {
     early::levels(&mut prepared, args.quiet)?;
+    early::directions(&mut prepared, args.quiet);
     early::filesystems(&prepared)?;
     overwrite::check(&prepared)?;
     early::machine(&prepared)?;

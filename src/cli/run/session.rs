@@ -247,7 +247,7 @@ fn trials(
     };
     let mut progress = Progress::new(conduct.quiet, TimeLeft::new(planned));
     let mut store_sink = StoreSink { store, run: id };
-    let options = crate::analyse::Options::default();
+    let options = crate::analyse::Options { beyond_delta: conduct.beyond_delta, ..Default::default() };
     let surroundings = &prepared.surroundings;
     // Rounds that were asked for one by one are all done, whatever is decided meanwhile.
     let all = prepared.run.design.extended;

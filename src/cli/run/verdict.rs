@@ -14,6 +14,7 @@ use crate::cli::report::{detail, judge, write};
 use crate::record::{FailureKind, FailureRule, Note, Run, RunState, SoFar, Status, Trial};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
+use crate::sys::terminal::tell;
 
 /// What was measured so far says this.
 pub(super) fn of(args: &Args, store: &Store, run: &Run) -> Analysis {
@@ -105,6 +106,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     if wrong.is_some() || run.failures().next().is_some() {
         let id = run.id.unwrap_or_default();
         let db = super::conduct::database_flag(&args.database.db);
+        let is_wrong = wrong.is_some();
         let what = wrong.unwrap_or_else(|| {
             let said = match run.design.failures {
                 FailureRule::Compare => "some trials failed; their rounds do not count",
@@ -112,9 +114,13 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
             };
             said.to_owned()
         });
-        return Err(Failure::tool(what)
-            .hint(format!("assay show {id}{db} has their commands and last output{}", once_mended(run, &db)))
-            .into());
+        let hint = format!("assay show {id}{db} has their commands and last output{}", once_mended(run, &db));
+        // What a gate asks for is known: that is the answer, and the failures are beside it.
+        if !is_wrong && args.fail_if.is_some_and(|condition| condition.holds(analysis)) {
+            tell(&format!("assay: {what}\nhint: {hint}"));
+            return fail_if(args.fail_if, analysis);
+        }
+        return Err(Failure::tool(what).hint(hint).into());
     }
     if let Some(failure) = not_comparable(args.fail_if, analysis) {
         let id = run.id.unwrap_or_default();
