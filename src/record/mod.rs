@@ -120,6 +120,13 @@ pub struct Run {
     pub notes: Vec<Note>,
 }
 
+/// What a guest's processor is, in its facts.
+const ACCELERATOR: &str = "guest.accelerator";
+
+fn is_emulated(facts: &HostFacts) -> bool {
+    facts.get(ACCELERATOR).is_some_and(|accelerator| accelerator.starts_with("tcg"))
+}
+
 impl Run {
     /// A run of which nothing is measured yet, begun at an unknown time.
     #[must_use]
@@ -229,6 +236,22 @@ impl Run {
     #[must_use]
     pub fn busy_machine(&self) -> Option<&str> {
         self.facts.iter().find_map(|facts| facts.get(BUSY))
+    }
+
+    /// Whether guests of it ran in an emulated processor.
+    #[must_use]
+    pub fn was_emulated(&self) -> bool {
+        self.facts.iter().any(is_emulated)
+    }
+
+    /// Whether trials of it ran in such guests and on the machine itself.
+    #[must_use]
+    pub fn was_partly_emulated(&self) -> bool {
+        let of_trials = self.trials.iter().filter(|trial| trial.counts());
+        let of_trials = of_trials.filter_map(|trial| self.facts.get(trial.facts? as usize));
+        let (guests, here): (Vec<&HostFacts>, Vec<&HostFacts>) =
+            of_trials.partition(|facts| facts.get(ACCELERATOR).is_some());
+        !here.is_empty() && guests.into_iter().any(is_emulated)
     }
 
     /// The trials that failed for good: at their latest attempt, which no further one follows.

@@ -384,6 +384,11 @@ impl Words<'_> {
         }
     }
 
+    fn against_good(&self, step: usize) -> String {
+        let ratio = within_rounds(&self.found.rounds, step).filter(|_| step > 0);
+        ratio.map_or_else(String::new, |ratio| signed(ratio - 1.0))
+    }
+
     /// The steps that were run, in their order: how often, and where they lie between the ends.
     fn table(&self, text: &mut String) {
         let mut rows: Vec<(usize, usize, f64)> = Vec::new();
@@ -410,21 +415,43 @@ impl Words<'_> {
         kept.sort_by_key(|step| (!(*step == 0 || *step == self.found.steps), step.abs_diff(centre)));
         kept.truncate(MOST_LINES);
         let unit = self.found.metric.as_ref().map_or(Unit::Count, |metric| metric.unit.clone());
-        let _ = writeln!(text, "\n{:>4}  {:<16} {:>6}  {:>14}", "", "step", "trials", "median");
+        let heads = ["step", "trials", "median", "in rounds"];
+        let _ = writeln!(
+            text,
+            "\n{:>4}  {:<16} {:>6}  {:>14}  {:>10}",
+            "", heads[0], heads[1], heads[2], heads[3]
+        );
         for (step, trials, middle) in rows.iter().filter(|(step, ..)| kept.contains(step)) {
             let mark = match self.found_steps() {
                 Some(found) if found.first <= *step && *step <= found.last => "-->",
                 _ => "",
             };
             let shown: String = step_name(self.run, *step).chars().take(16).collect();
-            let _ =
-                writeln!(text, "{mark:>4}  {shown:<16} {trials:>6}  {:>14}", format_number(&unit, *middle));
+            let middle = format_number(&unit, *middle);
+            let line =
+                format!("{mark:>4}  {shown:<16} {trials:>6}  {middle:>14}  {:>10}", self.against_good(*step));
+            let _ = writeln!(text, "{}", line.trim_end());
         }
+        let good: String = step_name(self.run, 0).chars().take(16).collect();
+        let _ = writeln!(
+            text,
+            "      in rounds: against {good} of the same rounds; medians are of different rounds"
+        );
         match rows.len().saturating_sub(MOST_LINES) {
             0 => {}
             more => drop(writeln!(text, "      and {}", counted(more as u64, "step"))),
         }
     }
+}
+
+/// The median of what a step's values are more than those of the first step in the same rounds.
+fn within_rounds(rounds: &[BisectedRound], step: usize) -> Option<f64> {
+    let of_round = |round: &BisectedRound| {
+        let of =
+            |wanted: usize| round.values.iter().find(|(known, _)| *known == wanted).map(|(_, value)| *value);
+        Some(of(step)? / of(0)?).filter(|ratio| ratio.is_finite())
+    };
+    median(rounds.iter().filter(|round| !round.excluded).filter_map(of_round).collect())
 }
 
 /// The first line of a reason, with the compiler's first mistake where there is one.

@@ -19,15 +19,15 @@ pub(super) struct Manner {
 }
 
 const FASTER: Manner =
-    Manner { word: "faster", beyond: "faster by > δ", maybe: "faster by < δ?", amount: None };
+    Manner { word: "faster", beyond: "faster by > δ", maybe: "faster, > δ?", amount: None };
 const SLOWER: Manner =
-    Manner { word: "slower", beyond: "slower by > δ", maybe: "slower by < δ?", amount: None };
+    Manner { word: "slower", beyond: "slower by > δ", maybe: "slower, > δ?", amount: None };
 const FEWER: Manner =
-    Manner { word: "fewer", beyond: "fewer by > δ", maybe: "fewer by < δ?", amount: Some("has") };
+    Manner { word: "fewer", beyond: "fewer by > δ", maybe: "fewer, > δ?", amount: Some("has") };
 const LESS: Manner =
-    Manner { word: "less", beyond: "less by > δ", maybe: "less by < δ?", amount: Some("has") };
+    Manner { word: "less", beyond: "less by > δ", maybe: "less, > δ?", amount: Some("has") };
 const MORE: Manner =
-    Manner { word: "more", beyond: "more by > δ", maybe: "more by < δ?", amount: Some("has") };
+    Manner { word: "more", beyond: "more by > δ", maybe: "more, > δ?", amount: Some("has") };
 
 /// What it is called that `metric` changed for the better or for the worse.
 pub(super) fn manner(metric: &Metric, good: bool) -> Manner {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::call::{Circumstances, Judgement, RunningCall};
-use super::commit::Commits;
+use super::commit::{Commits, is_copy};
 use super::event::{Action, Call, Comm, Device, Event, Filesystem};
 use super::flags::Operation;
 use super::in_flight::Bio;
@@ -107,6 +107,9 @@ impl Audit {
         }
         self.in_flight += u64::from(event.sectors > 0);
         self.commits.queue(event, self.filesystem, self.journal, self.all_ns);
+        if is_copy(self.filesystem, event.sector) {
+            return 0;
+        }
         let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
         if event.sectors > 0 {
             call.writes += 1;
@@ -183,7 +186,7 @@ impl Audit {
                     false => self.stable.waited_for(bio.queued_ns),
                 }
             }
-            if !fua {
+            if !fua && !is_copy(self.filesystem, bio.sector) {
                 self.all_ns = self.all_ns.max(event.time_ns);
                 self.remember(bio.pid, event.time_ns);
             }

@@ -235,6 +235,26 @@ fn the_commit_must_come_after_the_data_and_be_durable() {
     assert_eq!((audit.reason, audit.commits.not_durable), (Some(Reason::CommitBeforeData), 1));
 }
 
+/// Seen on btrfs of 6.12: the copy of the superblock at 64 MiB is written without FUA, and may complete behind the last flush.
+#[test]
+fn the_copy_of_a_superblock_is_no_data() {
+    let flush = [(16, 7, "D", "FF", 0, 0), (17, 0, "C", "FF", 0, 0)];
+    let both = [
+        (20, 5, "Q", "WFSM", 128, 8),
+        (21, 5, "Q", "WSM", 131_072, 8),
+        (22, 5, "D", "WSM", 128, 8),
+        (23, 5, "D", "WSM", 131_072, 8),
+        (24, 0, "C", "WSM", 128, 8),
+        (25, 7, "D", "FF", 0, 0),
+        (26, 0, "C", "WSM", 131_072, 8),
+        (27, 0, "C", "FF", 0, 0),
+        (28, 0, "C", "WSM", 128, 0),
+        (31, 5, "exit", "", 0, 0),
+    ];
+    let whole = lines(&[&BEFORE, &DATA, &flush, &both]);
+    assert_eq!(verdict(settings(Filesystem::Btrfs), &whole), (Verdict::Pass, None));
+}
+
 #[test]
 fn a_commit_of_another_task_beside_the_data_is_no_violation() {
     // btrfs: task 6 flushes, the data of task 5 complete, task 6 writes its superblock; then task 5 does the same.

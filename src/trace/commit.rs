@@ -14,6 +14,8 @@ use super::verdict::JournalRange;
 
 /// The superblock of btrfs.
 const BTRFS_SUPERBLOCK: u64 = 128;
+/// Its copies, at 64 MiB and 256 GiB, which are written without FUA: nothing depends on them until the first is lost.
+const BTRFS_COPIES: [u64; 2] = [1 << 17, 1 << 29];
 /// Commits in progress; a journal has one or a few.
 const MOST: usize = 4096;
 
@@ -75,6 +77,11 @@ fn is_commit(event: &Event, filesystem: Option<Filesystem>, journal: Option<Jour
         }
         Some(Filesystem::F2fs) | None => flags.fua() && flags.preflush() && flags.meta(),
     }
+}
+
+/// Whether a write is a copy of what is durable without it.
+pub(super) fn is_copy(filesystem: Option<Filesystem>, sector: u64) -> bool {
+    filesystem == Some(Filesystem::Btrfs) && BTRFS_COPIES.contains(&sector)
 }
 
 impl Commits {

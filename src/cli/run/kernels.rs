@@ -16,11 +16,12 @@ use super::arms::{Arms, Made};
 use super::prepare::Prepared;
 use crate::catalog::{OWN_PATCH, own_patch};
 use crate::cli::Failure;
+use crate::experiment::GuestSettings;
 use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, MadeOf, Step, Wanted};
 use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, opened_kernel};
 use crate::plan::CellSpec;
-use crate::record::{HostFacts, Status, Trial};
-use crate::sys::cache::directory;
+use crate::record::{HostFacts, Run, Status, Trial};
+use crate::sys::cache::{digest_of, directory};
 use crate::sys::terminal::{err, visible};
 use crate::units::pretty_duration;
 
@@ -147,6 +148,8 @@ impl BuiltEnds {
 /// # Errors
 /// A [`Failure`]: with exit code 2 where the request is wrong, 1 where the build failed, 130 after a signal.
 pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool) -> Result<(), Failure> {
+    note_images(prepared);
+    as_before(prepared)?;
     if !prepared.kernels.are_to_be_built() {
         return Ok(());
     }
@@ -171,6 +174,39 @@ pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool
     }
     prepared.kernels.built = built;
     as_before(prepared)
+}
+
+/// Which image a guest boots that nobody builds, by its bytes: a file of the same name may be another kernel when a run goes on.
+const IMAGE: &str = "kernel.image_digest";
+
+fn note_images(prepared: &mut Prepared) {
+    for target in &mut prepared.surroundings.targets {
+        let Some(guest) = target.setup.as_mut().map(|setup| &mut setup.settings.guest) else { continue };
+        if let Some(digest) = image_digest(guest) {
+            guest.facts.retain(|(name, _)| name != IMAGE);
+            guest.facts.push((IMAGE.to_owned(), digest));
+        }
+    }
+}
+
+fn image_digest(guest: &GuestSettings) -> Option<String> {
+    let image = guest.kernel.as_deref().filter(|_| guest.build.source.is_none())?;
+    digest_of(image).ok()
+}
+
+/// Refuses to explain trials of other kernels than those that guests would boot now.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2.
+pub(super) fn same_images(run: &Run, prepared: &Prepared) -> Result<(), Failure> {
+    let then: BTreeSet<&str> = run.facts.iter().filter_map(|facts| facts.get(IMAGE)).collect();
+    let guests = prepared.plan.cells.iter().map(|cell| &cell.target.guest);
+    let now: BTreeSet<String> = guests.filter_map(image_digest).collect();
+    if then.is_empty() || now.iter().map(String::as_str).eq(then) {
+        return Ok(());
+    }
+    Err(Failure::request("a kernel that its guests booted is another file now")
+        .hint("bring the kernels of that time back, or run it anew"))
 }
 
 /// Steps that are kernels: each is built when it is first asked for.
@@ -280,7 +316,7 @@ fn another_one(kernel: &str, fact: &str) -> Failure {
     Failure::request(format!(
         "the kernel of {kernel} is another one now: its {fact} differs from that of the earlier rounds"
     ))
-    .hint("bring source, patch and compiler of that time back, or run it anew")
+    .hint("bring source, patch, compiler or image of that time back, or run it anew")
 }
 
 /// Later rounds must be of the kernels of the earlier ones.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::args::Args;
 use super::beforehand::nothing;
 use super::conduct::{Conduct, database_flag};
-use super::kernels::Kernels;
+use super::kernels::{self, Kernels};
 use super::planned::{Given, planned as plan_of, seed_from_clock};
 use super::prepare::Prepared;
 use super::session;
@@ -364,7 +364,7 @@ fn command_line(db: &Path, id: i64, wish: &Wish<'_>) -> Vec<String> {
 fn same_machine(run: &Run, prepared: &Prepared) -> Result<(), Failure> {
     let now = crate::host::facts();
     same(run, &now, &OF_MACHINE)?;
-    if is_here(prepared) { same(run, &now, &OF_KERNEL) } else { Ok(()) }
+    if is_here(prepared) { same(run, &now, &OF_KERNEL) } else { kernels::same_images(run, prepared) }
 }
 
 /// Refuses another filesystem or device below the place where the trials work.

@@ -54,11 +54,11 @@ fn word(effect: &Effect) -> &'static str {
         Verdict::Faster { beyond_delta: true } | Verdict::Slower { beyond_delta: true } if depends => {
             "interact"
         }
-        Verdict::Faster { .. } | Verdict::Slower { .. } if depends => "interact, < δ?",
+        Verdict::Faster { .. } | Verdict::Slower { .. } if depends => "interact, > δ?",
         Verdict::Faster { beyond_delta: true } => "better by > δ",
-        Verdict::Faster { beyond_delta: false } => "better by < δ?",
+        Verdict::Faster { beyond_delta: false } => "better, > δ?",
         Verdict::Slower { beyond_delta: true } => "worse by > δ",
-        Verdict::Slower { beyond_delta: false } => "worse by < δ?",
+        Verdict::Slower { beyond_delta: false } => "worse, > δ?",
         Verdict::NoDifference { real_but_below_delta: true } => "real, below δ",
         Verdict::NoDifference { .. } if depends => "independent",
         Verdict::NoDifference { .. } => "no effect",

@@ -6,7 +6,7 @@ use super::material::{Material, common_caveats};
 use super::noise_words::noise;
 use super::trial_notes::trial_notes;
 use crate::analyse::{Analysis, Caveat, Comparison, Role};
-use crate::record::{HostFacts, Run, RunState, SoFar, Source};
+use crate::record::{Run, RunState, SoFar, Source};
 use crate::report::comparisons::of_role;
 use crate::report::counts::merged;
 use crate::report::document::Document;
@@ -64,10 +64,13 @@ fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(unfinished(run, analysis));
-    let emulated = |facts: &HostFacts| {
-        facts.get("guest.accelerator").is_some_and(|accelerator| accelerator.starts_with("tcg"))
-    };
-    if run.facts.iter().any(emulated) {
+    if run.was_partly_emulated() {
+        notes.push(
+            "some trials ran on this machine and some in guests with an emulated processor (qemu's tcg, as KVM does not \
+             run here): a difference between them is that of two machines"
+                .to_owned(),
+        );
+    } else if run.was_emulated() {
         notes.push(
             "guests were run in an emulated processor (qemu's tcg, as KVM does not run here): they compare with each \
              other, but no time is a measurement of this hardware"

@@ -22,6 +22,8 @@ use crate::report::words::Names;
 
 /// Behind the first line of the verdict, where others used the machine when the run began; the head says what they did.
 const ON_A_BUSY_MACHINE: &str = " (on a busy machine)";
+/// The same where guests ran in an emulated processor, whose times are none of the hardware's.
+const EMULATED: &str = " (in an emulated processor)";
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
@@ -48,13 +50,14 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         sentences = headlines(&primary, &told, &shared, names);
     }
     let mut tally = tally(primary).filter(|_| each.len() > 1);
-    if run.busy_machine().is_some() {
+    let behind = [(run.busy_machine().is_some(), ON_A_BUSY_MACHINE), (run.was_emulated(), EMULATED)];
+    for (_, words) in behind.into_iter().filter(|(is_so, _)| *is_so) {
         match &mut tally {
-            Some(tally) => tally.push_str(ON_A_BUSY_MACHINE),
+            Some(tally) => tally.push_str(words),
             None => [&mut sentences, &mut each]
                 .into_iter()
                 .filter_map(|told| told.first_mut())
-                .for_each(|first| first.text.push_str(ON_A_BUSY_MACHINE)),
+                .for_each(|first| first.text.push_str(words)),
         }
     }
     let verdicts = Verdicts {
