@@ -58,17 +58,15 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let setting = Setting::deciding(run, options, &table, &layout);
     let is_decided = |case: &Case| {
         let Some(found) = latest_verdict(&setting, case) else { return false };
-        if options.beyond_delta.is_open(&found) {
-            return false;
-        }
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());
-        match failures.filter(|_| setting.rule == FailureRule::Compare) {
-            None => true,
+        let stands = match failures.filter(|_| setting.rule == FailureRule::Compare) {
+            None => Some(found),
             Some(counts) => {
                 let with_worst = || latest_verdict(&setting.strict_with_worst(), case);
-                what_stands(&counts, stop.alpha, found, with_worst).is_some()
+                what_stands(&counts, stop.alpha, found, with_worst)
             }
-        }
+        };
+        stands.is_some_and(|verdict| !options.beyond_delta.is_open(&verdict))
     };
     let mut decided = 0;
     for row in &layout.rows {

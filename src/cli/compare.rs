@@ -78,7 +78,7 @@ pub struct Args {
     #[arg(long, value_name = "RULE")]
     failures: Option<Failures>,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
-    /// (by however little), or undecided
+    /// (by however little), undecided, or slower,undecided or changed,undecided (all but what is known to be neither)
     #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
     fail_if: Option<FailIf>,
     /// List every metric, also those without a clear difference

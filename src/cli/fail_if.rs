@@ -47,6 +47,12 @@ impl FailIf {
         matches!(self, FailIf::Undecided | FailIf::SlowerOrUndecided | FailIf::ChangedOrUndecided)
     }
 
+    /// As it is typed.
+    pub(super) fn name(self) -> String {
+        let name = clap::ValueEnum::to_possible_value(&self);
+        name.map_or_else(String::new, |name| name.get_name().to_owned())
+    }
+
     /// Whether it holds for any row's primary metric. Where nothing could be compared nothing was decided.
     pub(super) fn holds(self, analysis: &Analysis) -> bool {
         let mut primary = primary(analysis).peekable();
@@ -68,11 +74,13 @@ impl FailIf {
                 )
             }
             FailIf::ChangedAny => comparison.is_better().is_some(),
+            // What is slower, by how much is not known, is not known to be no slower.
             FailIf::SlowerOrUndecided => {
-                FailIf::Slower.holds_for(comparison) || FailIf::Undecided.holds_for(comparison)
+                matches!(verdict, Verdict::Slower { .. }) || FailIf::Undecided.holds_for(comparison)
             }
             FailIf::ChangedOrUndecided => {
-                FailIf::Changed.holds_for(comparison) || FailIf::Undecided.holds_for(comparison)
+                matches!(verdict, Verdict::Slower { .. } | Verdict::Faster { .. })
+                    || FailIf::Undecided.holds_for(comparison)
             }
             FailIf::Undecided => matches!(
                 verdict,
@@ -109,12 +117,13 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
     if asked.holds(analysis) {
         let rows = primary(analysis).filter(|comparison| asked.holds_for(comparison)).count();
         let all = primary(analysis).count();
-        let name = clap::ValueEnum::to_possible_value(&asked);
-        let name = name.as_ref().map_or("", clap::builder::PossibleValue::get_name);
-        // The last line of a build that it ends.
-        crate::sys::terminal::tell(&format!(
-            "assay: --fail-if {name} holds for {rows} of {all} rows that decide"
-        ));
+        let name = asked.name();
+        // For the log of a build that it ends.
+        let of = match all {
+            0 => "nothing was compared".to_owned(),
+            _ => format!("holds for {rows} of {all} rows that decide"),
+        };
+        crate::sys::terminal::tell(&format!("assay: --fail-if {name}: {of}"));
         return Ok(ExitCode::from(3));
     }
     if let Some(failure) = not_comparable(condition, analysis) {

@@ -178,6 +178,7 @@ mod tests {
         };
         assert_eq!(of("tps=(.)"), (Better::Higher, false));
         assert_eq!(of("read.throughput=(.)"), (Better::Higher, false));
+        assert_eq!(of("ops_per_ms=(.)"), (Better::Higher, false));
         assert_eq!(of("p99_latency=(.)"), (Better::Lower, false));
         assert_eq!(of("score=(.)"), (Better::Lower, true));
         assert_eq!(of("score=(.):higher"), (Better::Higher, false));

@@ -49,7 +49,8 @@ impl Check<'_> {
         if let Some(alpha) = &written.alpha {
             match parse_ratio(&alpha.value) {
                 Ok(alpha) if (1e-4..=0.5).contains(&alpha) => stop.alpha = alpha,
-                _ => self.mistake(&alpha.place, format!("alpha is {}; write 0.0001 to 0.5", alpha.value)),
+                Ok(_) => self.mistake(&alpha.place, format!("alpha is {}; write 0.01% to 50%", alpha.value)),
+                Err(message) => self.mistake(&alpha.place, format!("alpha: {message}")),
             }
         }
         stop.exact = written.exact;

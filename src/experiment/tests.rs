@@ -190,7 +190,7 @@ fn mistakes_carry_their_line_and_what_would_be_right() {
             "traces are kept of what blocks watches; add --observe blocks",
         ),
         ("stop = { delta = 2 }\n", "delta: '2' is 200%"),
-        ("stop = { alpha = \"x\" }\n", "alpha is x; write 0.0001 to 0.5"),
+        ("stop = { alpha = \"x\" }\n", "is not a ratio"),
         ("stop = { max_rounds = 3 }\n", "max_rounds is 3; write 4 to 120"),
         ("stop = { rounds = 0 }\n", "rounds is 0"),
         (

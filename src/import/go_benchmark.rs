@@ -35,9 +35,15 @@ pub(super) fn read(
         .map(|column| (column.column.clone(), column.better))
         .collect();
     let suffix = common_procs(text);
-    if let Some(procs) = &suffix {
-        facts.set("gomaxprocs", procs.trim_start_matches('-'));
+    // A larger number belongs to the name of a benchmark.
+    let procs = suffix.as_deref().map(|procs| procs.trim_start_matches('-')).filter(|procs| procs.len() < 4);
+    if let Some(procs) = procs {
+        facts.set("gomaxprocs", procs);
     }
+    let is_parent = |name: &str| {
+        let below = format!("{name}/");
+        text.lines().any(|line| line.trim_start().trim_start_matches("--- FAIL: ").starts_with(&below))
+    };
     for (index, line) in text.lines().enumerate() {
         if is_go_result(line) {
             let row = (&*package, suffix.as_deref());
@@ -50,6 +56,10 @@ pub(super) fn read(
             line.trim_start().strip_prefix("--- FAIL: ").filter(|name| name.starts_with("Benchmark"))
         {
             let name = name.split_whitespace().next().unwrap_or_default();
+            // Go says FAIL of the benchmark that has it below itself, too.
+            if is_parent(name) {
+                continue;
+            }
             let mut observation = named(name, (&*package, suffix.as_deref()));
             observation.side = side;
             observation.status = Status::Failed {
@@ -68,7 +78,8 @@ pub(super) fn read(
                 facts.set(key, value);
             }
         } else if let Some((unit, better)) = unit_line(line) {
-            betters.insert(unit.to_owned(), better);
+            // What a person says comes first.
+            betters.entry(unit.to_owned()).or_insert(better);
         }
     }
     Ok(())

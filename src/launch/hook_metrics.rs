@@ -74,8 +74,8 @@ pub(super) fn parse(which: &str, text: &str) -> Metrics {
     (samples, notes)
 }
 
-/// `commit_ms=12.5ms` as the metric `hook.commit_ms`. Without a direction that of the unit: more bytes a second are better, less of
-/// anything else.
+/// `commit_ms=12.5ms` as the metric `hook.commit_ms`. Without a direction that of the unit, or of a count the one that its name
+/// tells: more of a rate is better, less of anything else.
 fn sample(line: &str) -> Result<Sample, &'static str> {
     let (name, rest) = line.split_once('=').ok_or("write NAME=VALUE[UNIT][:higher|lower]")?;
     let (rest, better) = match rest.trim().rsplit_once(':') {

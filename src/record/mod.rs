@@ -244,14 +244,14 @@ impl Run {
         self.facts.iter().any(is_emulated)
     }
 
-    /// Whether trials of it ran in such guests and on the machine itself.
+    /// Whether some trials of it ran in such guests and some did not.
     #[must_use]
     pub fn was_partly_emulated(&self) -> bool {
         let of_trials = self.trials.iter().filter(|trial| trial.counts());
         let of_trials = of_trials.filter_map(|trial| self.facts.get(trial.facts? as usize));
-        let (guests, here): (Vec<&HostFacts>, Vec<&HostFacts>) =
-            of_trials.partition(|facts| facts.get(ACCELERATOR).is_some());
-        !here.is_empty() && guests.into_iter().any(is_emulated)
+        let (emulated, others): (Vec<&HostFacts>, Vec<&HostFacts>) =
+            of_trials.partition(|facts| is_emulated(facts));
+        !emulated.is_empty() && !others.is_empty()
     }
 
     /// The trials that failed for good: at their latest attempt, which no further one follows.

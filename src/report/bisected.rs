@@ -432,15 +432,12 @@ impl Words<'_> {
                 format!("{mark:>4}  {shown:<16} {trials:>6}  {middle:>14}  {:>10}", self.against_good(*step));
             let _ = writeln!(text, "{}", line.trim_end());
         }
-        let good: String = step_name(self.run, 0).chars().take(16).collect();
-        let _ = writeln!(
-            text,
-            "      in rounds: against {good} of the same rounds; medians are of different rounds"
-        );
         match rows.len().saturating_sub(MOST_LINES) {
             0 => {}
             more => drop(writeln!(text, "      and {}", counted(more as u64, "step"))),
         }
+        let good: String = step_name(self.run, 0).chars().take(16).collect();
+        let _ = writeln!(text, "      in rounds: against {good} in the same rounds");
     }
 }
 
@@ -449,7 +446,7 @@ fn within_rounds(rounds: &[BisectedRound], step: usize) -> Option<f64> {
     let of_round = |round: &BisectedRound| {
         let of =
             |wanted: usize| round.values.iter().find(|(known, _)| *known == wanted).map(|(_, value)| *value);
-        Some(of(step)? / of(0)?).filter(|ratio| ratio.is_finite())
+        Some(of(step)? / of(0).filter(|first| *first > 0.0)?)
     };
     median(rounds.iter().filter(|round| !round.excluded).filter_map(of_round).collect())
 }

@@ -238,7 +238,7 @@ fn change_beside(c: &Comparison) -> String {
     }
 }
 
-/// A table of one metric that accompanies: values and their change, no verdict. Times of an operation share one unit, `of_times`.
+/// A table of one metric that accompanies: values, their change and what it is taken for. Times of an operation share one unit, `of_times`.
 pub(super) fn beside(
     comparisons: &[&Comparison],
     names: &Names<'_>,
@@ -250,7 +250,8 @@ pub(super) fn beside(
     let scale = of_times
         .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = Labels::of(comparisons, names);
-    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "n", "verdict"])).collect();
+    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "n"]));
+    let columns = columns.chain([Head::new("verdict", Of::Verdicts)]).collect();
     let rows = by_candidate(comparisons).into_iter().map(|c| {
         let mut row = row_beside(labels.row(c), &scale, c);
         row.cells.push(verdict_word(c).to_owned());

@@ -29,7 +29,11 @@ impl Better {
         const COSTS: [&str; 10] =
             ["latency", "lat", "time", "runtime", "duration", "elapsed", "seconds", "ns", "us", "ms"];
         let lower = name.to_lowercase();
-        let last = lower.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty())?;
+        let mut words = lower.rsplit(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let last = words.next()?;
+        if words.next() == Some("per") && ["s", "sec", "second", "ms", "us", "min"].contains(&last) {
+            return Some(Better::Higher);
+        }
         let of = |words: &[&str], better: Better| words.contains(&last).then_some(better);
         of(&RATES, Better::Higher).or_else(|| of(&COSTS, Better::Lower))
     }

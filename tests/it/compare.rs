@@ -105,8 +105,22 @@ fn verdicts_decide_the_exit_code_only_when_asked() {
         (&little, "changed:any", 3),
         (&base, "changed:any", 0),
         (&few, "undecided", 3),
+        // All but what is known to be no slower, or no other.
+        (&maybe, "slower,undecided", 3),
+        (&maybe, "changed,undecided", 3),
+        (&worse, "slower,undecided", 3),
+        (&better, "slower,undecided", 0),
+        (&better, "changed,undecided", 3),
+        (&little, "slower,undecided", 0),
+        (&few, "slower,undecided", 3),
     ] {
         let answer = assay(&["compare", &base, candidate, "--fail-if", condition]);
+        assert_eq!(
+            answer.err.contains(&format!("--fail-if {condition}: holds for 1 of 1")),
+            code == 3,
+            "{}",
+            answer.err
+        );
         assert_eq!(answer.code, Some(code), "{candidate} {condition}: {}{}", answer.out, answer.err);
         assert!(!answer.out.is_empty());
         assert_eq!(assay(&["compare", &base, candidate]).code, Some(0));

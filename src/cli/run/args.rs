@@ -92,7 +92,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(in crate::cli) format: Format,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
-    /// (by however little), or undecided
+    /// (by however little), undecided, or slower,undecided or changed,undecided (all but what is known to be neither)
     #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
     pub(in crate::cli) fail_if: Option<FailIf>,
     /// Compare every pair of levels in the report, not each with the first only; the run ends by the comparisons with the first
@@ -183,6 +183,11 @@ impl Args {
         Ok(experiment)
     }
 
+    /// What its gate must know before the run may end.
+    pub(super) fn beyond_delta(&self) -> Beyond {
+        self.fail_if.map_or(Beyond::Nothing, FailIf::beyond_delta)
+    }
+
     /// How the session behaves.
     ///
     /// # Errors
@@ -192,7 +197,7 @@ impl Args {
             quiet: self.quiet,
             busy_told: false,
             patience: patience(self.wait_idle.as_deref())?,
-            beyond_delta: self.fail_if.map_or(Beyond::Nothing, FailIf::beyond_delta),
+            beyond_delta: self.beyond_delta(),
             db: &self.database.db,
         })
     }

@@ -1,6 +1,5 @@
 //! A run from its first trial to its verdict: carried out, printed, and explained where that is asked for.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -48,7 +47,7 @@ pub(super) fn execute(
     };
     let mut watched = if waits { afterwards(store) } else { Ok(None) };
     verdict::print(args, store, run, &analysis, seen(&watched))?;
-    let code = match ended_early(ending, run, &args.database.db) {
+    let code = match ended_early(ending, run, args) {
         Ok(()) => verdict::exit_code(args, run, &analysis),
         Err(failure) => Err(failure.into()),
     };
@@ -82,12 +81,13 @@ fn seen(watched: &anyhow::Result<Option<Run>>) -> Option<&Run> {
 ///
 /// # Errors
 /// A [`Failure`] that says what ended it, and how it goes on.
-fn ended_early(ending: Ending, run: &Run, db: &Path) -> Result<(), Failure> {
-    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
+fn ended_early(ending: Ending, run: &Run, args: &Args) -> Result<(), Failure> {
+    let (id, db) = (run.id.unwrap_or_default(), database_flag(&args.database.db));
+    let gate = args.fail_if.map(|gate| format!(" --fail-if {}", gate.name())).unwrap_or_default();
     match ending {
         Ending::Finished => Ok(()),
         Ending::Interrupted => {
-            Err(interrupted(run).hint(format!("assay run --resume {id}{db} goes on with it")))
+            Err(interrupted(run).hint(format!("assay run --resume {id}{db}{gate} goes on with it")))
         }
         Ending::Hopeless | Ending::Failed => {
             let mended = match verdict::once_mended(run, &db) {

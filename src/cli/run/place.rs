@@ -19,7 +19,9 @@ use crate::experiment::RecipeTable;
 /// A [`Failure`] with exit code 2; nothing was touched.
 pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure> {
     let Some(recipe) = source.recipe()? else {
-        return checked(args, Prepared::new(args, source, args.experiment(source, &[])?)?);
+        let mut prepared = checked(args, Prepared::new(args, source, args.experiment(source, &[])?)?)?;
+        early::directions(&mut prepared, args.quiet);
+        return Ok(prepared);
     };
     let mut prepared = chosen(args, source, &recipe)?;
     let name = source.recipe_name().unwrap_or(&prepared.run.name);
@@ -36,7 +38,6 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
 /// What may not be overwritten, and mistakes that can be seen already.
 fn checked(args: &Args, mut prepared: Prepared) -> Result<Prepared, Failure> {
     early::levels(&mut prepared, args.quiet)?;
-    early::directions(&mut prepared, args.quiet);
     early::filesystems(&prepared)?;
     overwrite::check(&prepared)?;
     early::machine(&prepared)?;

@@ -12,7 +12,7 @@ use super::planned::{Given, planned, seed_from_clock};
 use super::reach::Reach;
 use super::source::Source;
 use super::typed::first_typed;
-use crate::analyse::{Bisected, Next};
+use crate::analyse::{Beyond, Bisected, Next};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
@@ -204,7 +204,7 @@ impl Prepared {
                 .hint(format!("assay explain {explained} watches it anew")));
         }
         if args.more.is_empty() {
-            unfinished(store, &run, id)?;
+            unfinished(store, &run, id, args.beyond_delta())?;
         } else {
             extended::check(&run, id)?;
         }
@@ -355,7 +355,7 @@ fn ends_within_a_round(run: &Run) -> bool {
 }
 
 /// Refuses to go on with a run of which nothing is left to do.
-fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
+fn unfinished(store: &Store, run: &Run, id: i64, beyond_delta: Beyond) -> Result<(), Failure> {
     // Killed after its last trial, it is finished but has not put everything back yet.
     let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
     // What failed may have been mended since then.
@@ -366,7 +366,8 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
     let is_open = || match run.design.stop.rounds {
         Some(_) => run.so_far().is_some(),
         None => {
-            !crate::analyse::decided(run, &crate::analyse::Options::default()) || ends_within_a_round(run)
+            let options = crate::analyse::Options { beyond_delta, ..Default::default() };
+            !crate::analyse::decided(run, &options) || ends_within_a_round(run)
         }
     };
     let goes_on = search.as_ref().map_or_else(is_open, |now| !matches!(now.next, Next::Stop(_)));

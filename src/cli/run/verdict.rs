@@ -97,7 +97,7 @@ pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
     check_primary(run.design.primary.as_deref(), &analyse::metrics_of(run))
 }
 
-/// 1 when a trial failed for good, 3 when `--fail-if` holds, 1 when arms are not comparable, else 0.
+/// 1 when data were wrong, 3 when `--fail-if` holds, 1 when a trial failed for good or arms are not comparable, else 0.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 1.

@@ -66,8 +66,8 @@ fn notes(
     notes.extend(unfinished(run, analysis));
     if run.was_partly_emulated() {
         notes.push(
-            "some trials ran on this machine and some in guests with an emulated processor (qemu's tcg, as KVM does not \
-             run here): a difference between them is that of two machines"
+            "some trials ran in guests with an emulated processor (qemu's tcg) and some did not: a difference between them \
+             is that of two machines"
                 .to_owned(),
         );
     } else if run.was_emulated() {
