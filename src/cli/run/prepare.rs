@@ -230,6 +230,7 @@ impl Prepared {
         let (plan, work, targets) = planned(&experiment, &given)?;
         let design = record::Design {
             failures: run.design.failures,
+            extended: run.design.extended,
             bisects: run.design.bisects.clone(),
             // Earlier versions do not say which sections are paced, and nothing is planned by it.
             paced: run.design.paced.clone(),
