@@ -118,7 +118,7 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary direct=0,1 --delta 0", GOOD, &["delta is 0"]),
     wrong("run job.fio --vary direct=0,1 --delta -2%", GOOD, &["delta"]),
     wrong("run job.fio --vary direct=0,1 --delta nan", GOOD, &["'nan' is not a ratio"]),
-    wrong("run job.fio --vary direct=0,1 --alpha 2", GOOD, &["alpha is 2"]),
+    wrong("run job.fio --vary direct=0,1 --alpha 2", GOOD, &["'2' is 200%"]),
     wrong("run job.fio --vary direct=0,1 --time-budget 5parsecs", GOOD, &["'parsecs'", "is not a time unit"]),
     wrong(
         "run job.fio --vary direct=0,1 --timeout 99999999999999999999d",

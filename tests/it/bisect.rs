@@ -456,7 +456,7 @@ fn wrong_requests_are_refused_before_anything_runs() {
             &["--steps", "a b c", "--primary", "tokk", "--metric", METRIC, "--", "sh", "prog.sh", "{step}"],
             &["tokk", "took"],
         ),
-        (&["--steps", "a b c", "--alpha", "2", "--", "sh", "{step}"], &["alpha is 2"]),
+        (&["--steps", "a b c", "--alpha", "2", "--", "sh", "{step}"], &["'2' is 200%"]),
         (&["--steps", "a b c", "--source", ".", "--", "sh", "{step}"], &["--source"]),
         (&["--source", ".", "--", "sh", "{tree}"], &["--good"]),
         (
