@@ -66,6 +66,9 @@ impl Source {
         let found = path.metadata().map_err(BuildError::io("cannot read the source", path))?;
         if found.is_dir() && git::is_repository(path) {
             let commit = git::Commit::of(path, revision.unwrap_or("HEAD"))?;
+            if commit.file(path, "Kconfig")?.is_none() {
+                return Err(wrong(&format!("has no kernel at {} (no Kconfig)", revision.unwrap_or("HEAD"))));
+            }
             let uncommitted = if revision.is_none() { git::uncommitted(path)? } else { None };
             let digest = commit.tree.clone();
             return Ok(Source { path: path.to_owned(), kind: Kind::Git(commit), digest, uncommitted });
@@ -361,5 +364,14 @@ mod tests {
         assert!(said("notes.txt", None).contains("neither a Debian package nor a tarball"));
         assert!(said("linux.tar.xz", Some("v6.1")).starts_with("rev=v6.1: "));
         assert_eq!(Source::open(&root.path().join("linux.tar.xz"), None).unwrap().kind, Kind::Tarball);
+        // A program's repository, which would be found out after minutes of what a build is said to take.
+        let git = |words: &[&str]| {
+            let mut git = std::process::Command::new("git");
+            git.current_dir(root.path().join("empty")).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+            assert!(git.args(words).output().unwrap().status.success(), "{words:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        assert!(said("empty", Some("HEAD")).contains("has no kernel at HEAD"));
     }
 }
