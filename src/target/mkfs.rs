@@ -116,8 +116,7 @@ pub(super) fn identity(fs: Filesystem, device: &Path) -> Option<String> {
 /// Clears the device of the filesystem of this identity; one that is not on it, or never was complete, stays.
 pub(super) fn wipe(device: &Path, identity_then: Option<&str>) -> Result<(), TargetError> {
     // Nobody mounts it between the look and the zeroes.
-    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or(0);
-    let held = OpenOptions::new().read(true).custom_flags(exclusive).open(device);
+    let held = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     let _held = held.map_err(TargetError::io("cannot wipe", device))?;
     let now = |fs: &Filesystem| identity(*fs, device);
     let same =

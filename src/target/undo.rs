@@ -96,7 +96,7 @@ fn unmount(
                     && !crate::host::is_unique(known)
                     && !inside.is_some_and(|work| now.starts_with(work)) =>
             {
-                stays(&format!("its number is that of {} now", now.display()))
+                stays(&format!("its number is now that of the mount at {}", now.display()))
             }
             Some(now) => mount::unmount_below(&now).map(|()| None),
             None => Ok(None),

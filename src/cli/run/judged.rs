@@ -92,7 +92,7 @@ fn ended_early(ending: Ending, run: &Run, args: &Args) -> Result<(), Failure> {
         Ending::Hopeless | Ending::Failed => {
             let mended = match verdict::once_mended(run, &db) {
                 lasting if !lasting.is_empty() => lasting,
-                _ => format!("; assay run --resume {id}{db} goes on with it"),
+                _ => format!("; assay run --resume {id}{db}{gate} goes on with it"),
             };
             Err(stopped(ending, run)
                 .hint(format!("assay show {id}{db} has the commands and last output{mended}")))
