@@ -15,7 +15,7 @@ demo:
 
 ## Everything a change must pass; missing packages are installed first
 test:
-	@scripts/packages.sh $(TESTED)
+	@OPTIONAL=1 scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh || [ -z "$$CI" ]
 	@scripts/kernel-source.sh || [ -z "$$CI" ]
 	CARGO="$(CARGO)" scripts/test.sh
@@ -65,7 +65,7 @@ scale: build
 
 ## The native engine against fio and bare system calls, which writes docs/performance.md; then what traces and observers cost; needs root
 bench: build
-	@scripts/packages.sh fio procps valgrind blktrace
+	@scripts/packages.sh fio procps valgrind blktrace time
 	$(CARGO) build --release --quiet --example bench-table --example bench-instructions --example block-trace
 	failed=0; for part in bench bench-trace bench-observers; do scripts/$$part.sh || failed=1; done; exit $$failed
 
@@ -78,7 +78,7 @@ instructions: build
 
 ## assay trace against blkparse -d and btt on 1.5 million events; ROUNDS (9) says how often
 bench-trace: build
-	@scripts/packages.sh blktrace
+	@scripts/packages.sh blktrace time
 	$(CARGO) build --release --quiet --example block-trace
 	scripts/bench-trace.sh
 
@@ -100,7 +100,7 @@ explain-shown: build
 ## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours; EXPLAIN=1: watched as well). Writes docs/published.md
 published: build
 	@scripts/packages.sh xfsprogs e2fsprogs f2fs-tools dbench fsmark qemu
-	@scripts/kernels.sh
+	@scripts/kernels.sh || ls target/kernels/linux-image-*.deb > /dev/null
 	$(CARGO) build --release --quiet --example published
 	scripts/published.sh
 

@@ -3,6 +3,8 @@
 # ratios of the rounds with the interval of the sign test, and the memory assay took. Exit 1 when it takes 200 MB, or is not 15 times as
 # fast, the whole interval lying below; where that lies on both sides, it says so. ROUNDS says how many (9; fewer than 9 have no interval).
 set -euo pipefail
+# What programs say is read.
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 assay=$PWD/target/release/assay
 for tool in blkparse btt; do

@@ -3,6 +3,8 @@
 # On Debian 12 both are in its own archives (linux-image-amd64, and linux-image-6.12-amd64 in its security archive);
 # elsewhere put any two linux-image .deb files there. Root or sudo is needed only where apt's lists are missing or old.
 set -euo pipefail
+# What programs say is read.
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 mkdir -p target/kernels
 cd target/kernels

@@ -37,6 +37,9 @@ pub(crate) struct Because {
     /// Two factors of which the first one's effect would depend on the second.
     #[serde(default)]
     depends: Vec<String>,
+    /// The level of the second of them at which the first one serves worse; empty: the study does not say.
+    #[serde(default)]
+    worse_at: String,
     /// Why nothing here could name it.
     not_there: Option<String>,
 }
@@ -150,21 +153,42 @@ fn interaction(because: &Because, analysis: &Analysis) -> Option<String> {
         let [a, b] = effect.of.as_slice() else { return false };
         [&a.factor, &b.factor] == [one, other] || [&b.factor, &a.factor] == [one, other]
     };
-    let mut claimed: Vec<String> = Vec::new();
+    // Of the level that is said to be the worse one the sign is known.
+    let fits = |effect: &Effect| {
+        let of = effect.of.iter().find(|change| change.factor == *other);
+        let worse = matches!(effect.verdict, Verdict::Slower { .. });
+        of.is_none_or(|change| match &because.worse_at {
+            level if change.to == *level => worse,
+            level if change.from == *level => !worse,
+            _ => true,
+        })
+    };
+    let (mut claimed, mut contrary): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let (mut asked, mut open) = (false, false);
     for effects in &analysis.effects {
         for effect in effects.effects.iter().filter(is_of) {
             asked = true;
             match effect.verdict {
-                Verdict::Faster { .. } | Verdict::Slower { .. } => claimed.push(effects.metric.name.clone()),
+                Verdict::Faster { .. } | Verdict::Slower { .. } => {
+                    let of_its_sign = if fits(effect) { &mut claimed } else { &mut contrary };
+                    of_its_sign.push(effects.metric.name.clone());
+                }
                 Verdict::NoDifference { .. } => {}
                 _ => open = true,
             }
         }
     }
     claimed.dedup();
+    contrary.dedup();
     Some(match (claimed.as_slice(), asked, open) {
         (_, false, _) => "not in this size".to_owned(),
+        ([], ..) if !contrary.is_empty() => {
+            let metrics = contrary.join(" and ");
+            format!(
+                "contrary: the effect of {one} on {metrics} depends on {other}, and is not the worse at {}",
+                because.worse_at
+            )
+        }
         ([], _, true) => "not decided here".to_owned(),
         ([], ..) => "not named".to_owned(),
         (metrics, ..) => {
