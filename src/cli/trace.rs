@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use super::Failure;
 use crate::sys::terminal::{self, Form};
 use crate::trace::{
-    BlktraceFiles, Device, Filesystem, JournalRange, Settings, TraceError, WriteCache, analyse, analyse_and,
-    open,
+    BlktraceFiles, Device, Filesystem, Item, JournalRange, Settings, TraceError, WriteCache, analyse,
+    analyse_and, open,
 };
 use crate::units::{counted, parse_bytes};
 
@@ -47,9 +47,9 @@ pub struct Args {
     /// How much programs asked to be written, for the write amplification
     #[arg(long, value_name = "SIZE")]
     asked: Option<String>,
-    /// Take a partition and its disk for one device: its bios name the one, its requests the other
-    #[arg(long, value_name = "PART=DISK", value_parser = partition)]
-    partition: Vec<(Device, Device)>,
+    /// Take a partition, which begins at a sector, and its disk for one device: its bios name the one, its requests the other
+    #[arg(long, value_name = "PART=DISK[+SECTOR]", value_parser = partition)]
+    partition: Vec<Part>,
     /// Directory with the event layouts of raw pages; default is `formats` beside the file
     #[arg(long, value_name = "DIR")]
     formats: Option<PathBuf>,
@@ -72,20 +72,34 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asked_bytes = args.asked.as_deref().map(|text| parse_bytes(text, 1024)).transpose();
     let asked_bytes =
         asked_bytes.map_err(|error| Failure::request(format!("--asked: {error}")).hint("--asked 512m"))?;
+    let starts_at = args.partition.iter().find_map(|part| part.starts_at);
+    if args.fs == Some(Filesystem::Btrfs) && starts_at.is_none() && !args.partition.is_empty() {
+        return Err(Failure::request(
+            "where btrfs has its superblock is not known without the partition's first sector",
+        )
+        .hint("--partition 8:1=8:0+2048; /sys/block/DISK/PART/start has the sector")
+        .into());
+    }
     let settings = Settings {
         device: args.device,
         filesystem: args.fs,
         journal: args.journal,
+        starts_at: starts_at.unwrap_or(0),
         write_cache: args.write_cache,
         queues: None,
         asked_bytes,
-        partitions: args.partition.clone(),
+        partitions: args.partition.iter().map(|part| (part.device, part.disk)).collect(),
     };
     let trace = open(&args.files, args.formats.as_deref()).map_err(|error| refused(&error))?;
     let (form, files) = (trace.form, trace.files);
+    let on_disk = settings.clone();
     let mut copy = args.blktrace.as_deref().map(BlktraceFiles::new);
     let summary = match &mut copy {
-        Some(copy) => analyse_and(trace, settings, |event| copy.put(event)),
+        Some(copy) => analyse_and(trace, settings, |item| match item {
+            Item::Event(event) => copy.put(&on_disk.on_disk(event)),
+            Item::Lost(_) => copy.lost(),
+            Item::Unwritten(_) => {}
+        }),
         None => analyse(trace, settings),
     };
     let summary = summary.map_err(|error| refused(&error))?;
@@ -134,7 +148,22 @@ fn write_cache(text: &str) -> Result<WriteCache, String> {
     }
 }
 
-fn partition(text: &str) -> Result<(Device, Device), String> {
-    let (part, disk) = text.split_once('=').ok_or("it is PART=DISK, such as 8:1=8:0")?;
-    Ok((part.parse()?, disk.parse()?))
+/// A partition and the disk it is on.
+#[derive(Clone, Debug)]
+struct Part {
+    device: Device,
+    disk: Device,
+    /// Its first sector, where it is said.
+    starts_at: Option<u64>,
+}
+
+fn partition(text: &str) -> Result<Part, String> {
+    let (device, rest) = text.split_once('=').ok_or("it is PART=DISK, such as 8:1=8:0")?;
+    let (disk, starts_at) = match rest.split_once('+') {
+        Some((disk, sector)) => {
+            (disk, Some(sector.parse().map_err(|_| format!("'{sector}' is no sector; write 8:1=8:0+2048"))?))
+        }
+        None => (rest, None),
+    };
+    Ok(Part { device: device.parse()?, disk: disk.parse()?, starts_at })
 }

@@ -89,6 +89,12 @@ impl Observer for CpuObserver {
         }
     }
 
+    fn end(&mut self) {
+        if let Ok(watch) = &self.watch {
+            watch.end();
+        }
+    }
+
     /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, and `cpu.at.PART` (s) of each part of the kernel.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));

@@ -80,6 +80,12 @@ impl Observer for EventsObserver {
         self.counting = Some(self.id.clone().and_then(|id| Counting::start(id, filter)));
     }
 
+    fn end(&mut self) {
+        if let Some(Ok(counting)) = &mut self.counting {
+            counting.end();
+        }
+    }
+
     /// `events.GROUP.EVENT`, or `events.NAME`.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let counting = self.counting.take().unwrap_or(Err(Refused::Kernel(Errno::INVAL)));

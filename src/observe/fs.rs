@@ -8,7 +8,6 @@
 //! Sources: include/trace/events/{jbd2,ext4,f2fs,btrfs}.h, fs/xfs/xfs_trace.h.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use rustix::io::Errno;
 
@@ -135,7 +134,7 @@ const FAMILIES: [Family; 4] = [
 /// Watches the filesystem of a trial.
 pub struct FsObserver {
     ready: Result<Ready, String>,
-    watch: Result<(MachineWatch<Times>, Instant), String>,
+    watch: Result<MachineWatch<Times>, String>,
 }
 
 /// What is needed to begin.
@@ -202,21 +201,25 @@ impl Observer for FsObserver {
     fn start(&mut self) {
         self.watch = match &mut self.ready {
             Ok(ready) => match ready.times.take() {
-                Some(times) => MachineWatch::start(&ready.wanted, times)
-                    .map(|watch| (watch, Instant::now()))
-                    .map_err(|refused| refused.words()),
+                Some(times) => MachineWatch::start(&ready.wanted, times).map_err(|refused| refused.words()),
                 None => Err("it was started twice".to_owned()),
             },
             Err(reason) => Err(reason.clone()),
         };
     }
 
+    fn end(&mut self) {
+        if let Ok(watch) = &self.watch {
+            watch.end();
+        }
+    }
+
     /// `fs.count.EVENT`; of each pair that this kernel has `fs.time.NAME`, `fs.longest.NAME` (s) and `fs.times.NAME` (how many); `fs.lost`.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let not_begun = Err("it was not started".to_owned());
         let not_watched = |reason: String| Unseen::watched("fs is", reason);
-        let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
-        let elapsed = begun.elapsed();
+        let watch = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
+        let elapsed = watch.elapsed();
         let seen = watch.stop().ok_or_else(|| not_watched(READER_DIED.to_owned()))?;
         let names = self.ready.as_ref().map(|ready| ready.names.as_slice()).unwrap_or_default();
         let counted = names.iter().zip(&seen.met);

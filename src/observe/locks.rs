@@ -73,6 +73,12 @@ impl Observer for LocksObserver {
         self.watch = self.watch();
     }
 
+    fn end(&mut self) {
+        if let Ok(watch) = &self.watch {
+            watch.end();
+        }
+    }
+
     /// `locks.waits`, `locks.wait_time`, `locks.longest`, `locks.lost`; of each kind `locks.of.KIND` and of the places with the longest
     /// sums `locks.at.KIND.CALLER` (s), `locks.waits_at.KIND.CALLER` and `locks.longest_at.KIND.CALLER`.
     fn stop(&mut self) -> Result<Outcome, Unseen> {

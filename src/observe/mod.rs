@@ -53,6 +53,9 @@ pub trait Observer {
     /// Takes the counters before the trial.
     fn start(&mut self);
 
+    /// The trial is over: what comes from now on is not counted. Others stop first, which takes time.
+    fn end(&mut self) {}
+
     /// Takes them again; the samples are the differences. Called once, after [`Observer::start`].
     ///
     /// # Errors
@@ -128,6 +131,7 @@ pub fn tried(name: &str) -> Result<Vec<Note>, Unseen> {
 /// Stops the observers and adds what they saw to the outcome. A value that the engine itself delivered under the same
 /// name stays: it knows better which process did the work.
 pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
+    observers.iter_mut().for_each(|observer| observer.end());
     for observer in observers.iter_mut() {
         match observer.stop() {
             Ok(seen) => add(seen, outcome),

@@ -31,6 +31,8 @@ pub(super) struct Subject {
     pub(super) kind: Option<String>,
     /// Where its journal lies on the disk, where that is known.
     pub(super) journal: Option<JournalRange>,
+    /// The sector of the disk at which the partition begins; 0 for the disk.
+    pub(super) starts_at: u64,
     /// What the queue says of the device's cache.
     pub(super) write_cache: Option<WriteCache>,
     /// Its hardware queues, where it has such.
@@ -68,7 +70,7 @@ impl Subject {
         let queues =
             disk.sys.join("mq").read_dir().ok().and_then(|queues| u32::try_from(queues.count()).ok());
         let (disk, name) = (disk_number, disk.name);
-        Ok(Subject { name, disk, part: part_number, kind, journal, write_cache, queues })
+        Ok(Subject { name, disk, part: part_number, kind, journal, starts_at, write_cache, queues })
     }
 
     /// The filesystem, if the audit of flushes knows its rules.
@@ -122,6 +124,7 @@ mod tests {
             part: part.parse().unwrap(),
             kind: Some("ext4".to_owned()),
             journal: None,
+            starts_at: 0,
             write_cache: None,
             queues: None,
         };

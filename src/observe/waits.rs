@@ -41,10 +41,12 @@ const GENERAL: [&str; 14] = [
 ];
 
 /// How the names of functions begin in which a thread waits because it has nothing to do: for a time, for another process, for a message.
-const IDLE: [&str; 18] = [
+const IDLE: [&str; 20] = [
     "do_wait", "kernel_wait4", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll",
     "common_nsleep", "futex_", "pipe_", "anon_pipe_", "do_sigtimedwait", "sigsuspend", "do_signal_stop",
     "unix_stream_", "io_wq_worker", "io_sq_thread", "msleep",
+    // What calls hrtimer_nanosleep, in which anybody waits, without common_nsleep.
+    "__x64_sys_nanosleep", "__arm64_sys_nanosleep",
 ];
 
 /// How the names of functions begin in which a thread waits for block I/O, as delay accounting counts it. io_uring tells that only while
@@ -97,6 +99,12 @@ impl Observer for WaitsObserver {
     fn start(&mut self) {
         self.begun = Instant::now();
         self.watch = self.watch();
+    }
+
+    fn end(&mut self) {
+        if let Ok(watch) = &self.watch {
+            watch.end();
+        }
     }
 
     /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, and `waits.wakeup_time` where

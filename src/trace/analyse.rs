@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use super::analysis::Analysis;
 use super::error::TraceError;
-use super::event::Event;
 use super::open::Trace;
 use super::source::Item;
 use super::summary::{Settings, Summary};
@@ -24,14 +23,14 @@ pub fn analyse(trace: Trace, settings: Settings) -> Result<Summary, TraceError> 
     analyse_and(trace, settings, |_| ())
 }
 
-/// The same, and each event is shown to somebody else, too.
+/// The same, and each item is shown to somebody else, too.
 ///
 /// # Errors
 /// As [`analyse`].
 pub fn analyse_and(
     mut trace: Trace,
     settings: Settings,
-    mut show: impl FnMut(&Event),
+    mut show: impl FnMut(&Item),
 ) -> Result<Summary, TraceError> {
     let mut analysis = Analysis::new(settings);
     let (full, filled) = sync_channel::<Vec<Item>>(WAITING);
@@ -42,9 +41,7 @@ pub fn analyse_and(
         let reader = scope.spawn(move || decode(trace, &full, &empty));
         for mut batch in filled {
             for item in &batch {
-                if let Item::Event(event) = item {
-                    show(event);
-                }
+                show(item);
                 analysis.feed(item);
             }
             batch.clear();

@@ -3,7 +3,7 @@
 //! Enters: items in order, and what is known beside the trace. Leaves: a [`Summary`]. Holes in the trace make latencies that span
 //! them unknown, and a trace of which too much is missing is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::audit::Audit;
 use super::class::Class;
@@ -26,6 +26,9 @@ const MOST_CALLS: usize = 1 << 14;
 /// Completions without an issue that are never too many: what was in flight when the trace began.
 const FEW_ORPHANS: u64 = 16;
 
+/// Requests that are remembered with when they were issued: more are not in flight at once.
+const MOST_ISSUED: usize = 1024;
+
 /// One device while the trace is read.
 struct OneDevice {
     device: Device,
@@ -37,6 +40,10 @@ struct OneDevice {
     issues: u64,
     completions: u64,
     orphans: u64,
+    /// When the latest requests were issued, and the most that were between the issue of one and its end: as many may have been in flight
+    /// when the trace began.
+    issued: VecDeque<u64>,
+    deepest: u64,
 }
 
 /// The analysis while the trace is read.
@@ -48,6 +55,10 @@ pub struct Analysis {
     by_device: BTreeMap<Device, u64>,
     seen: Seen,
     holes: u64,
+    /// Of the holes so far the one that ends last, and one whose end is not known: devices without an event yet have them, too.
+    known_holes: [Option<Lost>; 2],
+    /// What was seen beside the latest hole is forgotten at its end.
+    hole_until_ns: Option<u64>,
     lost_events: u64,
     lost_unknown: bool,
     unwritten_events: u64,
@@ -66,6 +77,8 @@ impl Analysis {
             by_device: BTreeMap::new(),
             seen: Seen::default(),
             holes: 0,
+            known_holes: [None, None],
+            hole_until_ns: None,
             lost_events: 0,
             lost_unknown: false,
             unwritten_events: 0,
@@ -89,6 +102,11 @@ impl Analysis {
         self.holes += 1;
         self.lost_events = self.lost_events.saturating_add(lost.count.unwrap_or(0));
         self.lost_unknown |= lost.count.is_none();
+        let of_its_kind = &mut self.known_holes[usize::from(lost.until_ns == 0)];
+        if of_its_kind.is_none_or(|known| known.until_ns < lost.until_ns) {
+            *of_its_kind = Some(*lost);
+        }
+        self.hole_until_ns = self.hole_until_ns.max(Some(lost.until_ns));
         for one in &mut self.devices {
             one.in_flight.forget();
             one.audit.lost(lost);
@@ -102,13 +120,23 @@ impl Analysis {
     }
 
     fn event(&mut self, event: &Event) {
-        match self.settings.partitions.iter().find(|(part, _)| *part == event.device) {
-            Some((_, disk)) => self.of_device(&Event { device: *disk, ..*event }),
-            None => self.of_device(event),
+        // Most traces have no partition, and are large.
+        let mapped;
+        let event = match self.settings.partitions.is_empty() {
+            true => event,
+            false => {
+                mapped = self.settings.on_disk(event);
+                &mapped
+            }
+        };
+        // What other processors have told of within the hole may have ended in it.
+        if self.hole_until_ns.is_some_and(|until| event.time_ns >= until) {
+            self.hole_until_ns = None;
+            for one in &mut self.devices {
+                one.in_flight.forget();
+                one.audit.forget();
+            }
         }
-    }
-
-    fn of_device(&mut self, event: &Event) {
         match event.action {
             Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => {
                 self.call(event);
@@ -154,19 +182,21 @@ impl Analysis {
         if !wanted || self.devices.len() >= MOST_DEVICES {
             return None;
         }
-        let Settings { filesystem, journal, write_cache, queues, .. } = self.settings;
         self.devices.push(OneDevice {
             device,
             events: 0,
             counts: Counts::default(),
             times: AllTimes::default(),
             in_flight: InFlight::default(),
-            audit: Audit::new(device, filesystem, journal, write_cache, queues),
+            audit: Audit::new(device, &self.settings),
             issues: 0,
             completions: 0,
             orphans: 0,
+            issued: VecDeque::new(),
+            deepest: 0,
         });
         let place = self.devices.len() - 1;
+        self.known_holes.iter().flatten().for_each(|lost| self.devices[place].audit.lost(lost));
         self.open_calls.values().flatten().for_each(|event| self.devices[place].audit.call(event));
         Some(place)
     }
@@ -210,7 +240,7 @@ impl Analysis {
         if self.holes == 0
             && self.unwritten_events == 0
             && one.issues > 0
-            && one.orphans > FEW_ORPHANS
+            && one.orphans > FEW_ORPHANS.max(one.deepest)
             && one.orphans > one.completions / 10
         {
             return Err(TraceError::Incomplete {
@@ -260,6 +290,12 @@ impl OneDevice {
     fn issue(&mut self, event: &Event) {
         self.issues += 1;
         self.audit.issue(event);
+        if event.sectors > 0 && matches!(event.flags.operation, Operation::Read | Operation::Write) {
+            if self.issued.len() == MOST_ISSUED {
+                self.issued.pop_front();
+            }
+            self.issued.push_back(event.time_ns);
+        }
         if event.sectors > 0
             && let Some(waited_ns) = self.in_flight.issue(event)
         {
@@ -282,6 +318,10 @@ impl OneDevice {
             if !is_bio && matches!(event.flags.operation, Operation::Read | Operation::Write) {
                 self.completions += 1;
                 self.orphans += u64::from(request.is_none());
+                if let Some(request) = &request {
+                    let since = self.issued.iter().rev().take_while(|at| **at >= request.issued_ns);
+                    self.deepest = self.deepest.max(since.count() as u64);
+                }
             }
             served = request;
         }

@@ -54,6 +54,23 @@ fn no_latency_spans_a_hole() {
 }
 
 #[test]
+fn what_other_processors_tell_of_within_a_hole_ends_with_it() {
+    let mut analysis = Analysis::new(Settings::default());
+    let feed = |analysis: &mut Analysis, event: Event| analysis.feed(&Item::Event(event));
+    feed(&mut analysis, event(5, Action::Queue, "R", 64, 8));
+    analysis.feed(&Item::Lost(Lost { count: Some(3), from_ns: 10, until_ns: 20 }));
+    feed(&mut analysis, event(12, Action::Queue, "W", 0, 8));
+    feed(&mut analysis, event(12, Action::Issue, "W", 0, 8));
+    // Its completion was lost; the same sectors are written again.
+    feed(&mut analysis, event(1000, Action::Queue, "W", 0, 8));
+    feed(&mut analysis, event(1000, Action::Issue, "W", 0, 8));
+    feed(&mut analysis, event(1100, Action::Complete, "W", 0, 8));
+    let stages = &analysis.finish(&Names::default()).unwrap().device.latencies[&Class::Write];
+    let of = |stage: Stage| (stages[&stage].count, stages[&stage].sum_ns);
+    assert_eq!((of(Stage::D2c), of(Stage::Q2c)), ((1, 100), (1, 100)));
+}
+
+#[test]
 fn a_partition_and_its_disk_are_one() {
     let part = Device(8 << 20 | 1);
     let mut events = vec![

@@ -14,6 +14,7 @@ use super::in_flight::Bio;
 use super::sector_table::Multiply;
 use super::source::Lost;
 use super::stable::{Answer, Stable};
+use super::summary::Settings;
 use super::tally::Cases;
 use super::unwritten::Unwritten;
 use super::verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};
@@ -27,6 +28,8 @@ pub(super) struct Audit {
     device: Device,
     filesystem: Option<Filesystem>,
     journal: Option<JournalRange>,
+    /// The sector of the disk at which the filesystem begins.
+    starts_at: u64,
     write_cache: Option<WriteCache>,
     running: HashMap<u32, RunningCall>,
     number: u64,
@@ -62,17 +65,14 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    pub(super) fn new(
-        device: Device,
-        filesystem: Option<Filesystem>,
-        journal: Option<JournalRange>,
-        write_cache: Option<WriteCache>,
-        queues: Option<u32>,
-    ) -> Audit {
+    /// Begins for a device.
+    pub(super) fn new(device: Device, settings: &Settings) -> Audit {
+        let Settings { filesystem, journal, starts_at, write_cache, queues, .. } = *settings;
         Audit {
             device,
             filesystem,
             journal,
+            starts_at,
             write_cache,
             running: HashMap::new(),
             number: 0,
@@ -106,8 +106,9 @@ impl Audit {
             self.asked_ns = event.time_ns;
         }
         self.in_flight += u64::from(event.sectors > 0);
-        self.commits.queue(event, self.filesystem, self.journal, self.all_ns);
-        if is_copy(self.filesystem, event.sector) {
+        let within = Event { sector: event.sector.wrapping_sub(self.starts_at), ..*event };
+        self.commits.queue(event, &within, self.filesystem, self.journal, self.all_ns);
+        if is_copy(self.filesystem, within.sector) {
             return 0;
         }
         let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
@@ -186,7 +187,7 @@ impl Audit {
                     false => self.stable.waited_for(bio.queued_ns),
                 }
             }
-            if !fua && !is_copy(self.filesystem, bio.sector) {
+            if !fua && !is_copy(self.filesystem, bio.sector.wrapping_sub(self.starts_at)) {
                 self.all_ns = self.all_ns.max(event.time_ns);
                 self.remember(bio.pid, event.time_ns);
             }
@@ -227,10 +228,11 @@ impl Audit {
                 call.data_ns = call.data_ns.max(time_ns);
             }
         }
-        let in_journal = self.journal.is_some_and(|journal| journal.holds(bio.sector));
-        if in_journal {
+        // Where the journal's place is not known metadata may be of it: enough for a doubt, and for no violation.
+        let is_known = self.journal.is_some();
+        if self.journal.map_or(bio.flags.meta(), |journal| journal.holds(bio.sector)) {
             for call in self.running.values_mut() {
-                call.journal_ended = true;
+                call.journal_ended |= is_known;
                 call.journal_ns = if fua { call.journal_ns } else { time_ns };
             }
         }
@@ -373,6 +375,11 @@ impl Audit {
         self.hole_somewhere |= lost.until_ns == 0;
         self.hole_ns = self.hole_ns.max(Some(lost.until_ns));
         self.running.values_mut().for_each(|call| call.hole = true);
+        self.forget();
+    }
+
+    /// What is known of writes and flushes may not be true any more.
+    pub(super) fn forget(&mut self) {
         self.tasks.clear();
         self.in_flight = 0;
         self.stable.forget();

@@ -3,26 +3,30 @@
 //! Enters: `MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS …`. Leaves: events. Times count from the trace's first event. The
 //! sums behind the events end the reading.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use super::error::TraceError;
-use super::event::{Action, Comm, Event};
+use super::event::{Action, Comm, Device, Event};
 use super::flags::Flags;
 use super::source::{Item, Lost, Names, Source};
 use super::text_lines::{Lines, Words, seconds, signed, task};
 
+/// Pairs of a device and a processor whose last number is remembered.
+const MOST_COUNTERS: usize = 1 << 20;
+
 /// A text of blkparse.
 pub struct BlkparseText<R> {
     lines: Lines<R>,
-    /// The number of each processor's last event, with that event's time.
-    sequences: Vec<(u64, u64)>,
+    /// By device and processor, each of which counts for itself: the number of the last event, with that event's time.
+    sequences: HashMap<(Device, u32), (u64, u64)>,
     waiting: Option<Event>,
 }
 
 impl<R: Read> BlkparseText<R> {
     /// Reads from here. The name is for messages.
     pub fn new(reader: R, name: impl Into<String>) -> BlkparseText<R> {
-        BlkparseText { lines: Lines::new(reader, name.into()), sequences: Vec::new(), waiting: None }
+        BlkparseText { lines: Lines::new(reader, name.into()), sequences: HashMap::new(), waiting: None }
     }
 }
 
@@ -122,11 +126,12 @@ fn comm(tail: &[u8]) -> Comm {
 impl<R: Read> BlkparseText<R> {
     /// Looks whether the numbers of a processor's events go on. blkparse prints 0 where the kernel gave none.
     fn hole(&mut self, event: &Event, sequence: u64) -> Option<Lost> {
-        let cpu = event.cpu as usize;
-        if cpu >= self.sequences.len() {
-            self.sequences.resize(cpu + 1, (0, 0));
+        // More than any machine has: what a made-up text names is not remembered.
+        if self.sequences.len() > MOST_COUNTERS {
+            self.sequences.clear();
         }
-        let (before, time_ns) = std::mem::replace(&mut self.sequences[cpu], (sequence, event.time_ns));
+        let earlier = self.sequences.insert((event.device, event.cpu), (sequence, event.time_ns));
+        let (before, time_ns) = earlier.unwrap_or_default();
         // blkparse sorts by time and may change the order of equal times.
         let is_hole = before != 0 && sequence > before + 1;
         is_hole.then(|| Lost {
@@ -223,6 +228,11 @@ mod tests {
         let found = items(text).unwrap();
         assert_eq!(found[1], Item::Lost(Lost { count: Some(2), from_ns: 1, until_ns: 3 }));
         assert_eq!(found.len(), 3);
+        let two = "8,0 1 10 0.1 5 P N [a]\n8,16 1 1 0.2 5 P N [a]\n8,0 1 11 0.3 5 P N [a]\n8,16 1 2 0.4 5 P N [a]\n";
+        assert!(
+            items(two).unwrap().iter().all(|item| matches!(item, Item::Event(_))),
+            "each device counts for itself"
+        );
         assert!(items("8,0 1 1 0.000000001 5 Q W 8 +\n").unwrap_err().contains("line 1"));
         assert!(items("8,0 1 1 0.000000001 5 ? W 8 + 8 [a]\n").unwrap_err().contains("no action ?"));
         assert!(

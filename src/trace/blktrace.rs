@@ -149,6 +149,8 @@ enum Record {
 /// What one processor's records were so far.
 #[derive(Clone, Copy, Default)]
 struct Processor {
+    /// The traced device of its last record: each counts for itself.
+    device: u32,
     sequence: u32,
     time_ns: u64,
 }
@@ -158,6 +160,8 @@ pub struct BlktraceFile<R> {
     window: Window<R>,
     latest_ns: u64,
     processors: Vec<Processor>,
+    /// By device and processor, of devices that others have taken the place of there.
+    others: HashMap<(u32, u32), Processor>,
     comms: HashMap<u32, Comm>,
     /// The names used last, by the low bits of the task's number.
     recent: [(u32, Comm); RECENT],
@@ -172,6 +176,7 @@ impl<R: Read> BlktraceFile<R> {
             window: Window::new(reader, name.into()),
             latest_ns: 0,
             processors: Vec::new(),
+            others: HashMap::new(),
             comms: HashMap::new(),
             recent: [(u32::MAX, Comm::default()); RECENT],
             waiting: None,
@@ -250,7 +255,7 @@ impl<R: Read> BlktraceFile<R> {
                 ..event_of(&header, payload)
             };
             self.latest_ns = header.time_ns;
-            *item = match self.hole(header.cpu, header.sequence, header.time_ns) {
+            *item = match self.hole(&header) {
                 Some(lost) => {
                     self.waiting = Some(event);
                     Item::Lost(lost)
@@ -265,12 +270,16 @@ impl<R: Read> BlktraceFile<R> {
 
     /// Looks whether the numbers of a processor's records go on.
     #[inline(always)]
-    fn hole(&mut self, cpu: u32, sequence: u32, time_ns: u64) -> Option<Lost> {
-        let cpu = cpu as usize;
-        if cpu >= self.processors.len() {
-            self.processors.resize(cpu + 1, Processor::default());
+    fn hole(&mut self, header: &Header) -> Option<Lost> {
+        let Header { sequence, time_ns, device, cpu, .. } = *header;
+        if cpu as usize >= self.processors.len() {
+            self.processors.resize(cpu as usize + 1, Processor::default());
         }
-        let before = std::mem::replace(&mut self.processors[cpu], Processor { sequence, time_ns });
+        let now = Processor { device, sequence, time_ns };
+        let mut before = std::mem::replace(&mut self.processors[cpu as usize], now);
+        if before.device != device {
+            before = self.of_another_device(before, device, cpu);
+        }
         let expected = before.sequence.wrapping_add(1);
         // The first record seen need not be the first made: a trace may begin late.
         let is_hole = before.sequence != 0 && sequence != 0 && sequence != expected;
@@ -279,6 +288,19 @@ impl<R: Read> BlktraceFile<R> {
             from_ns: before.time_ns,
             until_ns: time_ns,
         })
+    }
+}
+
+impl<R> BlktraceFile<R> {
+    /// The last record of this device on this processor, where that of another one stood.
+    #[cold]
+    fn of_another_device(&mut self, other: Processor, device: u32, cpu: u32) -> Processor {
+        // More than any machine has: what a made-up file names is not remembered.
+        if self.others.len() > MOST_TASKS {
+            self.others.clear();
+        }
+        self.others.insert((other.device, cpu), other);
+        self.others.remove(&(device, cpu)).unwrap_or_default()
     }
 }
 

@@ -4,13 +4,13 @@
 //! front of its first. What blktrace has no record for (calls, events of filesystems, markers) is left out. Layout: struct `blk_io_trace` of
 //! include/uapi/linux/blktrace_api.h.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::blktrace::{MAGIC, NOTIFY_CATEGORY};
-use super::event::{Action, Event};
+use super::event::{Action, Device, Event};
 
 /// Version 7, as every kernel writes and every blkparse reads it.
 const MAGIC_7: u32 = MAGIC | 7;
@@ -28,6 +28,9 @@ const MOST_TASKS: usize = 1 << 20;
 pub struct BlktraceFiles {
     base: PathBuf,
     processors: Vec<Processor>,
+    /// By processor and device, each of which counts for itself, the number of the last record.
+    sequences: HashMap<(u32, Device), u32>,
+    records: u64,
     /// Processors with the tasks whose names their files have.
     named: HashSet<(u32, u32)>,
     failed: Option<std::io::Error>,
@@ -37,7 +40,6 @@ pub struct BlktraceFiles {
 struct Processor {
     path: PathBuf,
     file: BufWriter<File>,
-    sequence: u32,
 }
 
 /// Half a trace is none: files that were not finished are removed, those that were made here and no others.
@@ -56,6 +58,8 @@ impl BlktraceFiles {
         BlktraceFiles {
             base: base.to_owned(),
             processors: Vec::new(),
+            sequences: HashMap::new(),
+            records: 0,
             named: HashSet::new(),
             failed: None,
             finished: false,
@@ -71,6 +75,11 @@ impl BlktraceFiles {
         }
     }
 
+    /// Events are missing: a number is left out, by which readers see it.
+    pub fn lost(&mut self) {
+        self.sequences.values_mut().for_each(|last| *last = last.wrapping_add(1));
+    }
+
     /// Ends the files. Returns their number and that of their records. Without it, or where it fails, none of them stays.
     ///
     /// # Errors
@@ -79,13 +88,11 @@ impl BlktraceFiles {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let mut records = 0;
         for processor in &mut self.processors {
             processor.file.flush()?;
-            records += u64::from(processor.sequence);
         }
         self.finished = true;
-        Ok((self.processors.len(), records))
+        Ok((self.processors.len(), self.records))
     }
 
     fn written(&mut self, event: &Event) -> std::io::Result<()> {
@@ -101,7 +108,7 @@ impl BlktraceFiles {
         // blkparse looks for the files of all processors up to the first that is missing.
         while self.processors.len() <= at {
             let (path, file) = made(&self.base, self.processors.len())?;
-            self.processors.push(Processor { path, file: BufWriter::new(file), sequence: 0 });
+            self.processors.push(Processor { path, file: BufWriter::new(file) });
         }
         let processor = &mut self.processors[at];
         if !event.comm.is_empty()
@@ -113,7 +120,9 @@ impl BlktraceFiles {
             name[..text.len().min(15)].copy_from_slice(&text.as_bytes()[..text.len().min(15)]);
             processor.file.write_all(&record(event, 0, (NOTIFY_CATEGORY as u32) << 16, [0; 2], &name))?;
         }
-        processor.sequence += 1;
+        let sequence = self.sequences.entry((event.cpu, event.device)).or_default();
+        *sequence = sequence.wrapping_add(1);
+        self.records += 1;
         let bytes = u64::from(event.sectors) << 9;
         let payload: &[u8] = &match event.action {
             // Where the rest begins.
@@ -125,7 +134,7 @@ impl BlktraceFiles {
         };
         let action = action | (categories | u32::from(event.flags.categories())) << 16;
         let place = [event.sector, bytes.min(u64::from(u32::MAX))];
-        processor.file.write_all(&record(event, processor.sequence, action, place, payload))
+        processor.file.write_all(&record(event, *sequence, action, place, payload))
     }
 }
 

@@ -60,15 +60,20 @@ pub(super) struct Commits {
     pub(super) counts: CommitCounts,
 }
 
-/// Whether a queued write is a commit record.
-fn is_commit(event: &Event, filesystem: Option<Filesystem>, journal: Option<JournalRange>) -> bool {
+/// Whether a queued write is a commit record. `within` has the sector counted from the begin of the filesystem.
+fn is_commit(
+    event: &Event,
+    within: &Event,
+    filesystem: Option<Filesystem>,
+    journal: Option<JournalRange>,
+) -> bool {
     let flags = event.flags;
     if !flags.writes() || event.sectors == 0 {
         return false;
     }
     let in_journal = journal.map_or(flags.meta(), |journal| journal.holds(event.sector));
     match filesystem {
-        Some(Filesystem::Btrfs) => (event.sector..event.end()).contains(&BTRFS_SUPERBLOCK),
+        Some(Filesystem::Btrfs) => (within.sector..within.end()).contains(&BTRFS_SUPERBLOCK),
         Some(Filesystem::Xfs) => flags.fua() && in_journal,
         // The journal's first block is its superblock, which orders nothing.
         Some(Filesystem::Ext4) => {
@@ -79,25 +84,26 @@ fn is_commit(event: &Event, filesystem: Option<Filesystem>, journal: Option<Jour
     }
 }
 
-/// Whether a write is a copy of what is durable without it.
+/// Whether a write is a copy of what is durable without it; the sector counts from the begin of the filesystem.
 pub(super) fn is_copy(filesystem: Option<Filesystem>, sector: u64) -> bool {
     filesystem == Some(Filesystem::Btrfs) && BTRFS_COPIES.contains(&sector)
 }
 
 impl Commits {
-    /// A write was queued; `before_ns` is when the last write had completed.
+    /// A write was queued, which has its sector `within` the filesystem, too; `before_ns` is when the last write had completed.
     pub(super) fn queue(
         &mut self,
         event: &Event,
+        within: &Event,
         filesystem: Option<Filesystem>,
         journal: Option<JournalRange>,
         before_ns: u64,
     ) {
         let is_outside = journal.is_some_and(|journal| !journal.holds(event.sector));
-        if is_outside && is_commit(event, filesystem, None) {
+        if is_outside && is_commit(event, within, filesystem, None) {
             self.outside += 1;
         }
-        if is_commit(event, filesystem, journal) {
+        if is_commit(event, within, filesystem, journal) {
             // So many are never in flight: the end of the oldest was not seen.
             if self.pending.len() >= MOST {
                 self.pending.remove(0);

@@ -128,7 +128,8 @@ impl Counts {
             Operation::Flush => self.flush_commands += 1,
             _ => {}
         }
-        if event.sectors > 0 && event.flags.operation != Operation::Flush {
+        // What moves no data, discards first of all, is in nobody's way.
+        if event.sectors > 0 && matches!(event.flags.operation, Operation::Read | Operation::Write) {
             if let Some(end) = self.request_end {
                 self.sequential_requests += u64::from(end == event.sector);
                 self.seek_sectors = self.seek_sectors.saturating_add(end.abs_diff(event.sector));
@@ -178,6 +179,8 @@ mod tests {
             event(Action::Queue, "FWFSM", 100, 2),
             event(Action::Issue, "FF", 0, 0),
             event(Action::Issue, "WSM", 100, 2),
+            event(Action::Issue, "D", 102, 8),
+            event(Action::Issue, "D", 110, 8),
             event(Action::Queue, "WM", 200, 1),
             event(Action::Queue, "FWS", 0, 0),
             event(Action::Queue, "RA", 201, 8),

@@ -42,6 +42,8 @@ mod window;
 #[cfg(test)]
 mod analysis_tests;
 #[cfg(test)]
+mod audit_hole_tests;
+#[cfg(test)]
 mod audit_tests;
 
 pub use analyse::{analyse, analyse_and};

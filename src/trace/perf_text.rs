@@ -73,9 +73,9 @@ impl<R: Read> Source for PerfText<R> {
                 return Err(self.lines.damaged("this is not a line of perf script"));
             };
             if let Some(at) = rest.windows(17).position(|text| text == b"PERF_RECORD_LOST ") {
-                let count = Words(&rest[at + 17..])
-                    .word()
-                    .and_then(|word| number(word.strip_prefix(b"lost=").unwrap_or(word)));
+                let mut words = Words(&rest[at + 17..]);
+                let count = std::iter::from_fn(|| words.word())
+                    .find_map(|word| number(word.strip_prefix(b"lost=").unwrap_or(word)));
                 return Ok(Some(Item::Lost(Lost { count, from_ns: 0, until_ns: 0 })));
             }
             let Some((name, text)) = event_name(rest) else {
@@ -127,7 +127,7 @@ mod tests {
         let Item::Event(enter) = found[0] else { panic!() };
         assert_eq!((enter.action, enter.sector), (Action::Enter(super::super::event::Call::Fsync), 3));
         assert_eq!(found.len(), 3);
-        assert!(matches!(found[1], Item::Lost(_)));
+        assert!(matches!(found[1], Item::Lost(Lost { count: Some(17), .. })));
         assert!(
             items(" x 5 [000] 1.000001: block:block_bio_queue: 254,0 RA\n").unwrap_err().contains("line 1")
         );

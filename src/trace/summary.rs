@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::class::Class;
 use super::counts::Counts;
-use super::event::{Device, Filesystem};
+use super::event::{Device, Event, Filesystem};
 use super::times::{Quantiles, Stage};
 use super::verdict::{AuditSummary, JournalRange, WriteCache};
 
@@ -21,6 +21,8 @@ pub struct Settings {
     pub filesystem: Option<Filesystem>,
     /// Where its journal lies.
     pub journal: Option<JournalRange>,
+    /// The sector of the disk at which it begins: the start of its partition.
+    pub starts_at: u64,
     /// What its queue said of its cache.
     pub write_cache: Option<WriteCache>,
     /// Hardware queues of the device, where they are known.
@@ -29,6 +31,15 @@ pub struct Settings {
     pub asked_bytes: Option<u64>,
     /// Partitions and the disks they are on: bios name the one, requests the other.
     pub partitions: Vec<(Device, Device)>,
+}
+
+impl Settings {
+    /// An event of a partition as one of its disk.
+    #[must_use]
+    pub fn on_disk(&self, event: &Event) -> Event {
+        let disk = self.partitions.iter().find(|(part, _)| *part == event.device).map(|(_, disk)| *disk);
+        Event { device: disk.unwrap_or(event.device), ..*event }
+    }
 }
 
 /// What is counted of the whole trace.

@@ -66,6 +66,15 @@ fn who(column: &[u8]) -> Option<(Comm, u32)> {
     Some((Comm::new(&column[..dash]), task(&column[dash + 1..])?))
 }
 
+/// `# entries-in-buffer/entries-written: 1193/50000   #P:2`: what was written before these was overwritten.
+fn overwritten(line: &[u8]) -> Option<Lost> {
+    let text = std::str::from_utf8(line.strip_prefix(b"#")?).ok()?;
+    let numbers = text.trim_start_matches(['#', ' ']).strip_prefix("entries-in-buffer/entries-written:")?;
+    let (kept, written) = numbers.split_whitespace().next()?.split_once('/')?;
+    let count = written.parse::<u64>().ok()?.checked_sub(kept.parse().ok()?).filter(|count| *count > 0)?;
+    Some(Lost { count: Some(count), from_ns: 0, until_ns: 0 })
+}
+
 /// `CPU:1 [LOST 12 EVENTS]`
 fn lost(line: &[u8]) -> Option<Lost> {
     let line = line.strip_prefix(b"CPU:")?;
@@ -77,7 +86,7 @@ impl<R: Read> Source for TracefsText<R> {
     fn next(&mut self, names: &mut Names) -> Result<Option<Item>, TraceError> {
         while self.lines.advance()? {
             let line = self.lines.line();
-            if let Some(lost) = lost(line) {
+            if let Some(lost) = lost(line).or_else(|| overwritten(line)) {
                 return Ok(Some(Item::Lost(lost)));
             }
             let Some((mut event, rest)) = front(line) else {
@@ -140,6 +149,16 @@ mod tests {
         let found = items(text).unwrap();
         assert_eq!(found.len(), 4);
         assert!(matches!(found[1], Item::Lost(Lost { count: Some(12), .. })));
+    }
+
+    #[test]
+    fn what_the_ring_has_overwritten_is_lost() {
+        let head = |numbers: &str| {
+            format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {numbers}   #P:2\n#\n")
+        };
+        let lost = Item::Lost(Lost { count: Some(48_807), from_ns: 0, until_ns: 0 });
+        assert_eq!(items(&head("1193/50000")).unwrap(), [lost]);
+        assert_eq!(items(&head("1193/1193")).unwrap(), []);
     }
 
     #[test]

@@ -9,8 +9,6 @@ mod kept;
 mod recording;
 mod values;
 
-use std::time::Instant;
-
 use rustix::io::Errno;
 
 use self::kept::Kept;
@@ -49,7 +47,7 @@ const NO_CALLS: &str = "blocks: flushes are not audited, because this kernel has
 /// Watches the device of a trial.
 pub struct BlocksObserver {
     ready: Result<Ready, String>,
-    watch: Result<(MachineWatch<Recording>, Instant), String>,
+    watch: Result<MachineWatch<Recording>, String>,
     files: Vec<KeptFile>,
 }
 
@@ -87,6 +85,7 @@ impl Ready {
             device: Some(subject.disk),
             filesystem: subject.filesystem(),
             journal: subject.journal,
+            starts_at: subject.starts_at,
             write_cache: subject.write_cache,
             queues: subject.queues,
             partitions: if subject.part == subject.disk {
@@ -132,21 +131,27 @@ impl Observer for BlocksObserver {
     fn start(&mut self) {
         self.watch = match &mut self.ready {
             Ok(ready) => match ready.recording.take() {
-                Some(recording) => MachineWatch::start(&ready.wanted, recording)
-                    .map(|watch| (watch, Instant::now()))
-                    .map_err(|refused| refused.words()),
+                Some(recording) => {
+                    MachineWatch::start(&ready.wanted, recording).map_err(|refused| refused.words())
+                }
                 None => Err("it was started twice".to_owned()),
             },
             Err(reason) => Err(reason.clone()),
         };
     }
 
+    fn end(&mut self) {
+        if let Ok(watch) = &self.watch {
+            watch.end();
+        }
+    }
+
     /// `blocks.*`: docs/observers.md has the list.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let not_begun = Err("it was not started".to_owned());
         let not_watched = |reason: String| Unseen::watched("blocks are", reason);
-        let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
-        let elapsed = begun.elapsed();
+        let watch = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
+        let elapsed = watch.elapsed();
         let seen = watch.stop().ok_or_else(|| not_watched(READER_DIED.to_owned()))?;
         let of_watching =
             [lost_note("blocks", seen.lost), unwritten_note("blocks", "times and the depth", seen.unwritten)];

@@ -50,6 +50,11 @@ impl Counting {
         Ok(Counting(counters))
     }
 
+    /// Stops counting; one that cannot be stopped now is when the count is asked for.
+    pub(in crate::observe) fn end(&mut self) {
+        self.0.iter_mut().for_each(|counter| drop(counter.disable()));
+    }
+
     /// Stops and returns the count.
     ///
     /// # Errors

@@ -82,6 +82,7 @@ pub(in crate::observe) struct Recorded<R> {
 pub(in crate::observe) struct MachineWatch<R> {
     reader: JoinHandle<Recorded<R>>,
     ended_ns: Arc<AtomicU64>,
+    begun_ns: u64,
 }
 
 impl<R: Recorder> MachineWatch<R> {
@@ -104,13 +105,28 @@ impl<R: Recorder> MachineWatch<R> {
             point.counter.enable().map_err(|error| Refused::Kernel(errno_of(&error)))?;
         }
         let _ = rings.send(Begun { processors, at_ns: now_ns() });
-        Ok(MachineWatch { reader, ended_ns })
+        Ok(MachineWatch { reader, ended_ns, begun_ns: now_ns() })
+    }
+
+    /// Nothing that comes from now on is watched.
+    pub(in crate::observe) fn end(&self) {
+        let order = Ordering::AcqRel;
+        let _ = self.ended_ns.compare_exchange(NOT_ENDED, now_ns(), order, Ordering::Acquire);
+        self.reader.thread().unpark();
+    }
+
+    /// How long it has watched.
+    pub(in crate::observe) fn elapsed(&self) -> Duration {
+        let ended_ns = match self.ended_ns.load(Ordering::Acquire) {
+            NOT_ENDED => now_ns(),
+            ended_ns => ended_ns,
+        };
+        Duration::from_nanos(ended_ns.saturating_sub(self.begun_ns))
     }
 
     /// Ends it. `None`: the reader died.
     pub(in crate::observe) fn stop(self) -> Option<Recorded<R>> {
-        self.ended_ns.store(now_ns(), Ordering::Release);
-        self.reader.thread().unpark();
+        self.end();
         self.reader.join().ok()
     }
 }

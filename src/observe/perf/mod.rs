@@ -11,6 +11,7 @@ mod counting;
 mod event;
 mod family;
 mod machine;
+mod opened;
 mod pace;
 mod programs;
 mod readers;
@@ -33,8 +34,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use perf_event::events::{self, Software};
-use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
+use perf_event::Sampler;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -42,12 +42,10 @@ use crate::record::{Note, NoteKind};
 use crate::units::counted;
 use event::Parts;
 use family::Family;
+use machine::MoreFiles;
+use opened::{open, ring_sizes};
 use pace::{Pace, Turn};
 
-/// Bytes of a ring buffer: some 4000 events with stacks.
-const RING_BYTES: usize = 1 << 20;
-/// Frames of a stack.
-const MOST_FRAMES: u16 = 48;
 /// An event may be written by one processor while another writes later ones; it is there after this time.
 const SETTLED_NS: u64 = 5_000_000;
 /// Between two times that the buffers are emptied: a buffer has room for some 200,000 events a second.
@@ -203,9 +201,14 @@ impl<S: Sink> Watch<S> {
         Ok(Watch { reader, over })
     }
 
+    /// What comes from now on is watched no more, as soon as the reader looks: within [`PAUSE`].
+    pub(in crate::observe) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
     /// Ends it: the sink, and how many events were lost. `None`: the reader died.
     pub(in crate::observe) fn stop(self) -> Option<(S, u64)> {
-        self.over.store(true, Ordering::Release);
+        self.end();
         self.reader.join().ok()
     }
 }
@@ -242,10 +245,26 @@ impl Opened {
 }
 
 fn open_all(watched: &[Watched]) -> Result<Opened, Refused> {
+    let processors = processors();
+    let wanted = processors.len() * watched.len();
+    let _more = MoreFiles::allowed(wanted);
+    let mut refused = Refused::NoProcessors;
+    for bytes in ring_sizes(wanted) {
+        match open_with(watched, &processors, *bytes) {
+            // It may be that not so much memory may be locked.
+            Err(Refused::Kernel(Errno::PERM)) => refused = Refused::Kernel(Errno::PERM),
+            other => return other,
+        }
+    }
+    Err(refused)
+}
+
+/// With rings of so many bytes.
+fn open_with(watched: &[Watched], processors: &[usize], bytes: usize) -> Result<Opened, Refused> {
     let mut rings = Vec::new();
-    for processor in processors() {
+    for processor in processors {
         for (number, what) in watched.iter().enumerate() {
-            match open(*what, processor) {
+            match open(*what, *processor, bytes) {
                 Ok(sampler) => {
                     let (parts, turn) = (what.parts(), Turn::of(*what, watched));
                     rings.push(Ring { watched: number, parts, sampler, turn, lost: 0 });
@@ -264,50 +283,6 @@ fn open_all(watched: &[Watched]) -> Result<Opened, Refused> {
     }
     let pace = rings.iter().any(|ring| ring.turn == Turn::Second).then(Pace::counted);
     Ok(Opened { rings, pace: pace.transpose().map_err(Refused::Kernel)? })
-}
-
-fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
-    let build = |read: ReadFormat| {
-        let mut builder = match what {
-            Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
-            Watched::Starts => Builder::new(Software::DUMMY),
-            Watched::Tracepoint { id, .. } | Watched::OfMachine { id } | Watched::Switches { id } => {
-                Builder::new(events::Tracepoint::with_id(id))
-            }
-        };
-        match what {
-            Watched::OfMachine { .. } => builder.any_pid(),
-            Watched::Clock { of_machine: true, .. } => builder.any_pid().exclude_idle(true),
-            Watched::Starts => builder.any_pid().task(true),
-            _ => builder.observe_self().inherit(true),
-        };
-        builder.one_cpu(processor).clockid(Clock::MONOTONIC);
-        builder.sample(SampleFlag::TID).sample(SampleFlag::TIME).read_format(read);
-        let user_stacks = matches!(what, Watched::Clock { user_stacks: true, .. });
-        builder.exclude_callchain_user(!user_stacks).include_kernel();
-        match what {
-            Watched::Clock { hertz, kernel, .. } => {
-                builder.sample_frequency(hertz).exclude_kernel(!kernel).sample(SampleFlag::IP);
-                builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
-            }
-            Watched::Starts => {}
-            Watched::Tracepoint { .. } | Watched::OfMachine { .. } | Watched::Switches { .. } => {
-                builder.sample_period(1).sample(SampleFlag::RAW);
-                if what.parts().stack {
-                    builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
-                }
-            }
-        }
-        if matches!(what, Watched::Switches { .. }) {
-            builder.context_switch(true).sample_id_all(true);
-        }
-        builder.build().and_then(|counter| counter.sampled(RING_BYTES)).map_err(|error| errno_of(&error))
-    };
-    // Linux 6.0 counts what was lost even where no later event tells it.
-    match build(ReadFormat::LOST) {
-        Err(Errno::INVAL) => build(ReadFormat::empty()),
-        other => other,
-    }
 }
 
 fn errno_of(error: &std::io::Error) -> Errno {
