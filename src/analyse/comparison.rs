@@ -222,7 +222,7 @@ pub enum Caveat {
         /// Change of the mean.
         mean: f64,
     },
-    /// The medians of the arms differ the other way than the pairs of trials do.
+    /// The medians of the arms differ the other way than the pairs of trials do, or by what the interval excludes.
     MediansDisagree {
         /// Change from median to median.
         medians: f64,
@@ -439,7 +439,7 @@ pub struct NoiseFloor {
     pub pooled_runs: u32,
     /// Half width of the interval, as ratio − 1.
     pub half_width: f64,
-    /// N_max: more than a run of fewer rounds has.
+    /// N_max, or the fixed number of rounds, of the run that is reported.
     pub rounds: u32,
     /// Smallest effect N_max rounds would show, 3.8·s_D/√N_max, as ratio − 1.
     pub smallest_effect: f64,

@@ -77,7 +77,7 @@ pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, poo
 pub use options::{Beyond, Options, OptionsError};
 pub use per_operation::metrics_of;
 pub use probed::{Ceiling, best, ceilings, is_same_device, is_same_machine, saturated};
-pub use progress::{Progress, decided, progress};
+pub use progress::{Progress, decided, deciding, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use watching::{WatchingLoss, WatchingPrice, watching_losses, watching_prices};

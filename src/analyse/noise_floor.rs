@@ -47,15 +47,9 @@ pub fn pooled_noise_floor<'a>(
     }
     let floor = found?;
     let spread = chi_square::stddev_interval((squares / df).sqrt(), df, 0.05);
-    Some(NoiseFloor {
-        s_d: spread.estimate,
-        s_d_low: spread.low,
-        s_d_high: spread.high,
-        pooled_runs,
-        rounds: max_rounds,
-        smallest_effect: (VISIBLE * spread.estimate / f64::from(max_rounds).sqrt()).exp_m1(),
-        ..floor
-    })
+    let pooled =
+        NoiseFloor { s_d: spread.estimate, s_d_low: spread.low, s_d_high: spread.high, pooled_runs, ..floor };
+    Some(pooled.of_rounds(max_rounds))
 }
 
 /// The floor of one run with the spread of its own, and its degrees of freedom.
@@ -98,6 +92,13 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
 }
 
 impl NoiseFloor {
+    /// With what a comparison of so many rounds would show.
+    #[must_use]
+    pub fn of_rounds(self, rounds: u32) -> NoiseFloor {
+        let smallest_effect = (VISIBLE * self.s_d / f64::from(rounds).sqrt()).exp_m1();
+        NoiseFloor { rounds, smallest_effect, ..self }
+    }
+
     /// Takes the counts of all A/A runs there are in the place of this one's.
     pub fn count_all(&mut self, claims: AaClaims) {
         (self.aa_runs, self.aa_claims, self.aa_p) = (claims.runs, claims.claims, claims.p);

@@ -40,6 +40,14 @@ pub fn decided(run: &Run, options: &Options) -> bool {
     progress(run, options).finished()
 }
 
+/// The metrics that decide in a row or another, as far as can be told from the trials so far: indices into the run's.
+#[must_use]
+pub fn deciding(run: &Run) -> BTreeSet<u32> {
+    let table = Table::new(run);
+    let layout = Layout::new(run, &Options::default(), &table);
+    layout.rows.into_iter().flat_map(|row| row.primaries).collect()
+}
+
 /// How far the run has come. With a fixed number of rounds nothing is decided before the last: looking early
 /// would spend α that the single look needs.
 #[must_use]
@@ -83,6 +91,15 @@ mod tests {
     use super::super::made_up::{Made, run_of};
     use super::*;
     use crate::record::{Cell, Status};
+
+    #[test]
+    fn what_decides_is_known_from_the_first_trial() {
+        let mut run = run_of(&Made::default(), 1);
+        run.trials.truncate(1);
+        assert_eq!(deciding(&run), [0].into());
+        run.design.primary = Some("write.clat_ns.p99".to_owned());
+        assert_eq!(deciding(&run), [3].into());
+    }
 
     #[test]
     fn what_no_machine_can_do_holds_no_run_up() {

@@ -252,6 +252,14 @@ mod tests {
         assert!(beyond && low > 0.97 && high < 1.03, "{low} {high}");
         assert!(found(Unit::Bytes, [64.0, 512.0]).0 && found(Unit::Other("allocs".to_owned()), [5.0, 9.0]).0);
         assert!(found(Unit::Seconds, [0.003, 1.001]).0);
+        // What is counted one by one is what it is, however few of it there are.
+        assert!(!found(Unit::Count, [1.0, 2.0]).0);
+        let mut run = run_of(&Made::default(), 8);
+        run.metrics.truncate(1);
+        run.metrics[0] = crate::record::Sample::new("", "allocs/op", Unit::Count, 0.0).metric;
+        run.design.primary = Some("allocs/op".to_owned());
+        run.trials.iter_mut().for_each(|trial| trial.values = vec![(0, [1.0, 2.0][trial.cell as usize])]);
+        assert!(matches!(primary(&run).verdict, Verdict::Slower { beyond_delta: true }));
         // One tick and two may be nearly the same time, and so may two rates be.
         assert!(!found(Unit::Seconds, [0.01, 0.02]).0 && !found(Unit::PerSecond, [100.0, 200.0]).0);
     }

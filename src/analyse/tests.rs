@@ -400,6 +400,20 @@ fn the_medians_may_differ_the_other_way_than_the_pairs() {
 }
 
 #[test]
+fn the_medians_may_differ_by_more_than_the_pairs_allow() {
+    // From the eleventh of 21 rounds on the machine is twice as fast: the arms' medians are of two machines.
+    let mut run = run_of(&Made { effect: 0.0, cv: 0.002, stop: fixed(21), ..Made::default() }, 21);
+    for trial in &mut run.trials {
+        let (of_candidate, round) = (trial.cell == 1, trial.round);
+        let machine = if round > 10 || (round == 10 && of_candidate) { 2.0 } else { 1.0 };
+        trial.values[0].1 = (1000.0 + f64::from(round)) * machine * if of_candidate { 1.02 } else { 1.0 };
+    }
+    let found = primary(&run);
+    let told = |c: &Caveat| matches!(c, Caveat::MediansDisagree { medians } if *medians > 0.9);
+    assert!(found.effect.unwrap().high < 0.9 && found.caveats.iter().any(told), "{found:?}");
+}
+
+#[test]
 fn fifty_thousand_rounds_are_judged_quickly() {
     let rounds = if cfg!(debug_assertions) { 3_000 } else { 50_000 };
     let stop = StopRule { max_rounds: rounds, ..StopRule::default() };

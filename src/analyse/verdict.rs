@@ -228,15 +228,19 @@ fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
         .then_some(Caveat::MeanDisagrees { typical, mean })
 }
 
-/// The medians that stand beside the change differ the other way, and not by a trifle.
+/// The medians that stand beside the change differ the other way, or by what its interval excludes, and not by a trifle.
 fn medians_disagree(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     // Failed trials are in the change as worse than any value, and not in the medians.
     let comparable =
         comparison.difference.is_none() && !comparison.caveats.contains(&Caveat::FailuresAsWorst);
     let effect = comparison.effect.filter(|_| comparable)?;
     let medians = comparison.candidate.median / comparison.baseline.median - 1.0;
-    let turned = medians * effect.estimate < 0.0 && (medians - effect.estimate).abs() > delta;
-    (turned && comparison.role == Role::Primary).then_some(Caveat::MediansDisagree { medians })
+    let apart = (medians - effect.estimate).abs();
+    let turned = medians * effect.estimate < 0.0 && apart > delta;
+    let outside = medians < effect.low || medians > effect.high;
+    let notable = apart > delta.max(SAME_STORY * medians.abs().max(effect.estimate.abs()));
+    ((turned || outside && notable) && comparison.role == Role::Primary)
+        .then_some(Caveat::MediansDisagree { medians })
 }
 
 #[cfg(test)]

@@ -166,7 +166,8 @@ mod tests {
         ];
         run.cells = vec![Cell { levels: vec![0, 0] }, Cell { levels: vec![0, 1] }];
         let factor = "watched".to_owned();
-        run.design.explains = Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor });
+        run.design.explains =
+            Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor, observers: Vec::new() });
         run
     }
 

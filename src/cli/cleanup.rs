@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use super::database::{Database, wrong};
 use super::named_run::of_this_store;
 use crate::kernel_build::Left;
+use crate::launch::{Unpacked, remove_unpacked, unpacked_in_cache};
 use crate::record::RunState;
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
@@ -23,7 +24,7 @@ pub struct Args {
     /// Also remove directories that the store names and that carry assay's mark, where no record says who made them, as after a restart
     #[arg(long)]
     trust: bool,
-    /// Also empty the cache of unpacked sources and built kernels, but for what a run is using
+    /// Also empty the cache of sources and kernels, built and unpacked, but for what a run is using
     #[arg(long)]
     cache: bool,
     #[command(flatten)]
@@ -77,14 +78,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// Removes what builds of kernels left in the cache, and says how much that was.
+/// Removes what builds of kernels and guests left in the cache, and says how much that was.
 fn empty_cache(out: &mut impl Write, dry_run: bool) -> std::io::Result<()> {
-    let found = crate::kernel_build::in_the_cache();
+    let with = |built: Left, unpacked: Unpacked| Left {
+        entries: built.entries + unpacked.entries,
+        bytes: built.bytes + unpacked.bytes,
+    };
+    let found = with(crate::kernel_build::in_the_cache(), unpacked_in_cache());
     let said = |left: &Left| format!("{} of sources and kernels ({} MiB)", left.entries, left.bytes >> 20);
     if dry_run {
         return writeln!(out, "would remove {} from the cache", said(&found));
     }
-    let gone = crate::kernel_build::empty_the_cache();
+    let gone = with(crate::kernel_build::empty_the_cache(), remove_unpacked());
     writeln!(out, "removed {} from the cache", said(&gone))?;
     match found.entries.saturating_sub(gone.entries) {
         0 => Ok(()),

@@ -169,7 +169,12 @@ fn guests(offer: &GuestOffer) -> String {
             .to_owned();
     };
     let releases: Vec<&str> = offer.kernels.iter().map(|(release, _)| release.as_str()).collect();
-    let kernels = if releases.is_empty() {
+    let kernels = if let (true, Some(path)) = (releases.is_empty(), &offer.unreadable) {
+        format!(
+            "the kernel {} may be read by its owner only: copy it to ~/.cache/assay/kernels",
+            path.display()
+        )
+    } else if releases.is_empty() {
         "no kernel is in target/kernels, ~/.cache/assay/kernels or /boot; --vary kernel= takes any vmlinuz or linux-image .deb"
             .to_owned()
     } else {
@@ -238,6 +243,7 @@ mod tests {
             accelerator: "KVM, which runs".to_owned(),
             kernels: kernels.to_vec(),
             newest: Some("6.12.1".to_owned()),
+            unreadable: None,
         }
     }
 
@@ -247,6 +253,12 @@ mod tests {
         assert!(guests(&none).contains("apt-get install qemu-system-x86"), "{}", guests(&none));
         let kernelless = GuestOffer { kernels: Vec::new(), ..qemu() };
         assert!(guests(&kernelless).contains("no kernel is in target/kernels, "), "{}", guests(&kernelless));
+        let closed = GuestOffer { unreadable: Some(PathBuf::from("/boot/vmlinuz-6.8")), ..kernelless };
+        assert!(
+            guests(&closed).contains("/boot/vmlinuz-6.8 may be read by its owner only"),
+            "{}",
+            guests(&closed)
+        );
     }
 
     #[test]

@@ -96,14 +96,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(directory) = &args.flame {
         make_directory(directory, "--flame")?;
     }
-    let failed = if args.no_watch {
-        None
-    } else {
-        watched_by(args, &run)?.filter(|by| by.failures().next().is_some())
-    };
+    let now = if args.no_watch { None } else { watched_by(args, &run)? };
+    let failed = now.as_ref().filter(|by| by.failures().next().is_some()).and_then(|by| by.id);
     let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
-    tell(args, &run, store.as_ref())?;
-    match failed.and_then(|by| by.id) {
+    tell(args, &run, store.as_ref(), now)?;
+    match failed {
         Some(by) => {
             Err(Failure::tool("some trials failed while they were watched; their rounds do not count")
                 .hint(format!("assay show {by} has their commands and last output"))
@@ -166,10 +163,11 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
     }
 }
 
-/// Prints the report of the explained run, with what its newest watched run has shown, and writes its flame graphs where they are asked for.
-fn tell(args: &Args, run: &Run, store: Option<&Store>) -> anyhow::Result<()> {
+/// Prints the report of the explained run, with what the run that has watched it `now` has shown, or one of the store, and writes its flame
+/// graphs where they are asked for.
+fn tell(args: &Args, run: &Run, store: Option<&Store>, now: Option<Run>) -> anyhow::Result<()> {
     let analysis = judge(run, &analyse::Options { alone: true, ..analyse::Options::default() }, store);
-    let watched = store.and_then(|store| watched_run_of(store, run));
+    let watched = now.or_else(|| watched_run_of(store?, run));
     let options =
         report::Options { detail: detail(args.verbose, Format::Text), ..report::Options::default() };
     let document = Document::explained(run, &analysis, watched.as_ref(), &options);

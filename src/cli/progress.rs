@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::run::time_left::TimeLeft;
+use crate::analyse::deciding;
 use crate::record::{FailureKind, Run, Status, Trial};
 use crate::report::{shortened, wrapped};
 use crate::run::{Event, Sink, SinkError};
@@ -282,9 +283,11 @@ fn fitted(eta: &str, round: &str, parts: &[String], room: usize) -> String {
     format!("{head}, {}", short.join(" "))
 }
 
-/// The first value of a trial, as a sign that something was measured.
+/// A value of a trial that decides, or else its first, as a sign that something was measured.
 fn headline(run: &Run, trial: &Trial) -> String {
-    match trial.values.first() {
+    let deciding = deciding(run);
+    let decides = trial.values.iter().find(|(metric, _)| deciding.contains(metric));
+    match decides.or(trial.values.first()) {
         Some((metric, value)) => {
             let metric = &run.metrics[*metric as usize];
             format!("{} {}", metric.name, format_number(&metric.unit, *value))

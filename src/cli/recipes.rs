@@ -14,7 +14,7 @@ use crate::experiment::{CommandLine, Experiment, RecipeTable};
 use crate::workload::nearest;
 
 use needs::needs;
-pub(in crate::cli) use needs::{KERNEL_HINT, SOURCE_HINT, missing};
+pub(in crate::cli) use needs::{SOURCE_HINT, missing, no_kernel};
 pub(in crate::cli) use shipped::{Part, RECIPES, Recipe, names, parts};
 
 /// Columns of the list.

@@ -1,5 +1,6 @@
 //! `assay report`: a stored run, or an exported one, judged again and written in any format.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -149,15 +150,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     fail_if(args.fail_if, &analysis)
 }
 
-/// The newest run of the store that watched the cells of `run` and came to its end. What cannot be read is none.
+/// The run of the store that watched the cells of `run` with the most observers and came to its end, of several the newest. What cannot
+/// be read is none.
 pub(super) fn watched_run_of(store: &Store, run: &Run) -> Option<Run> {
     let runs = store.list().ok()?;
     let explains = |summary: &&RunSummary| {
         summary.state == RunState::Finished
             && summary.explains.as_ref().is_some_and(|explains| explains.is(run))
     };
-    let newest = runs.iter().rev().find(explains)?;
-    store.load_for_report(newest.id).ok()
+    let observers = |summary: &RunSummary| summary.explains.as_ref().map_or(0, |by| by.observers.len());
+    let best = runs.iter().filter(explains).max_by_key(|summary| (observers(summary), summary.id))?;
+    store.load_for_report(best.id).ok()
 }
 
 /// Analyses a run, with the noise floor where the store has an A/A run of the same host and job, and with limits where it has a probe.
@@ -171,7 +174,9 @@ pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>)
     } else if run.source == Source::Measured {
         let primary = analysis.comparisons.iter().find(|c| c.role == analyse::Role::Primary);
         let metric = primary.map(|comparison| comparison.metric.name.clone());
-        analysis.noise_floor = store.zip(metric).and_then(|(store, metric)| noise_floor(run, store, &metric));
+        let stop = run.design.stop;
+        let floor = store.zip(metric).and_then(|(store, metric)| noise_floor(run, store, &metric));
+        analysis.noise_floor = floor.map(|floor| floor.of_rounds(stop.rounds.unwrap_or(stop.max_rounds)));
     }
     if run.source == Source::Measured {
         analysis.limits = analyse::limits(run, wishes, &store.map(probe::stored).unwrap_or_default());
@@ -250,12 +255,23 @@ fn same_host_and_job(run: &Run, aa: &Run) -> bool {
     run.engine == aa.engine
         && run.job_text == aa.job_text
         && command(run) == command(aa)
+        && baseline(run) == baseline(aa)
         && SAME_HOST.iter().all(|name| facts.get(name) == others.get(name))
 }
 
 /// The command that a run measures instead of a job: then it is the job.
 fn command(run: &Run) -> Option<&serde_json::Value> {
     run.experiment.get("command")
+}
+
+/// What trials of the baseline set, in any order: what all cells have, and the first level of each factor. That is all an A/A run knows of.
+fn baseline(run: &Run) -> BTreeSet<String> {
+    let of_all =
+        ["target", "variables", "tools"].into_iter().filter_map(|name| run.experiment.get(name)).cloned();
+    let factors = run.experiment.get("factors").and_then(serde_json::Value::as_array);
+    let set = |factor: &serde_json::Value| factor.pointer("/levels/0/set")?.as_array().cloned();
+    let of_factors = factors.into_iter().flatten().filter_map(set).flatten();
+    of_all.chain(of_factors).map(|value| value.to_string()).collect()
 }
 
 #[cfg(test)]

@@ -45,6 +45,13 @@ pub fn reads_first(task: &Task) -> bool {
     native::reads_first(task)
 }
 
+/// Whether all that the task's job writes is random bytes, which no compression makes smaller, as far as it has a meaning to the native
+/// engine.
+#[must_use]
+pub fn writes_random_bytes(task: &Task) -> bool {
+    native::writes_random_bytes(task)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,8 @@ use super::written::Written;
 use crate::catalog::StopRule;
 use crate::units::{parse_duration_s, parse_ratio};
 
-/// The sequential boundary is computed up to here.
-pub const MAX_ROUNDS: u64 = 120;
+/// Most rounds of a run that stops by itself.
+pub const MAX_ROUNDS: u64 = StopRule::MOST_ROUNDS as u64;
 /// No trial and no run takes longer: a year.
 const LONGEST_S: f64 = 365.0 * 86_400.0;
 /// Nobody waits longer than this before each trial.

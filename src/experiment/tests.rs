@@ -354,6 +354,20 @@ fn quick_takes_the_place_of_what_it_names() {
 }
 
 #[test]
+fn quick_has_its_own_metric_of_a_name_and_its_own_rounds() {
+    let text = "command = [\"x\", \"${n}\"]\nstop = { anytime = true }\n[[factor]]\nname = \"n\"\nlevels = [1, 2]\n[[metric]]\nname = \"tps\"\nregex = \"a ([0-9]+)\"\n\
+                [quick]\nstop = { rounds = 4 }\n[[quick.metric]]\nname = \"tps\"\nregex = \"b ([0-9]+)\"\n";
+    let of = |quick: bool| {
+        let line = CommandLine { quick, ..CommandLine::default() };
+        Experiment::from_toml(text, "e", Path::new(""), &line).unwrap()
+    };
+    let (whole, quick) = (of(false), of(true));
+    assert!(whole.stop.anytime && whole.metrics.len() == 1 && whole.metrics[0].contains("a ("), "{whole:?}");
+    assert_eq!((quick.stop.anytime, quick.stop.rounds, quick.metrics.len()), (false, Some(4), 1));
+    assert!(quick.metrics[0].contains("b ("), "{quick:?}");
+}
+
+#[test]
 fn designs_are_there_when_they_are_asked_for() {
     let text = format!(
         "{SIZED}\n[design]\ncompare = \"design\"\ntarget = {{ kernel = \"newest\", source = \"newest\" }}\n\

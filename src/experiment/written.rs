@@ -179,9 +179,7 @@ const DESIGN: &str = "design";
 impl Written {
     /// Puts what `[quick]` or `[design]` says in the place of what the file says: single values and factors by name, settings one by one.
     fn replace(&mut self, other: Written) {
-        if other.max_rounds.is_some() || other.anytime.is_some() {
-            self.rounds = None;
-        }
+        self.replace_ends(&other);
         macro_rules! instead {
             ($($field:ident)*) => { $(if other.$field.is_some() { self.$field = other.$field; })* };
         }
@@ -191,13 +189,30 @@ impl Written {
         self.aa |= other.aa;
         self.target.extend(other.target);
         self.tools.extend(other.tools);
-        self.metrics.extend(other.metrics);
+        self.replace_metrics(other.metrics);
         self.observe.extend(other.observe);
         for variable in other.variables {
             self.variables.retain(|known| known.value.0 != variable.value.0);
             self.variables.push(variable);
         }
         self.replace_factors(other.factors);
+    }
+
+    /// What excludes each other.
+    fn replace_ends(&mut self, other: &Written) {
+        if other.max_rounds.is_some() || other.anytime.is_some() {
+            self.rounds = None;
+        }
+        if other.rounds.is_some() {
+            self.anytime = None;
+        }
+    }
+
+    fn replace_metrics(&mut self, other: Vec<Placed<String>>) {
+        let name = |metric: &Placed<String>| metric.value.split('=').next().unwrap_or_default().to_owned();
+        let anew: Vec<String> = other.iter().map(name).collect();
+        self.metrics.retain(|known| !anew.contains(&name(known)));
+        self.metrics.extend(other);
     }
 
     fn replace_factors(&mut self, other: Vec<Placed<Factor>>) {

@@ -14,6 +14,7 @@ pub mod doctor;
 
 mod interference;
 mod kernel;
+mod kernel_log;
 mod knob;
 mod machine_id;
 mod mark;
@@ -35,6 +36,7 @@ pub use descendants::{
 pub use device::{BlockDevice, DeviceCounters, device_or_part_under, device_under, device_under_in};
 pub use direct_io::{FALLS_BACK, direct_io_tried};
 pub use interference::{Disturbance, Interference, Limits, moment};
+pub use kernel_log::KernelLog;
 pub use knob::{is_setting, read_knob, write_knob};
 pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, run_mark};
 pub use mounts_below::{is_unique, mounted_at, mounts_below, point_of, users_of};

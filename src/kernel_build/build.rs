@@ -179,7 +179,12 @@ impl Build {
             ("kernel.patch_digest", patch),
             ("kernel.compiler", self.compiler.version.clone()),
         ];
-        pairs.map(|(name, value)| (name.to_owned(), value)).into()
+        // A file of the same name may ask for another kernel when a run goes on.
+        let asked = match &self.kind {
+            Kind::Whole(configuration) => Some(("kernel.build.config_digest", configuration.digest.clone())),
+            Kind::Modules(..) => None,
+        };
+        pairs.into_iter().chain(asked).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     pub(super) fn built(

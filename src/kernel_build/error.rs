@@ -10,8 +10,15 @@ use crate::sys::regular_file::Unfit;
 /// The system's words for a lack of space (strerror(3)), as programs put them behind a name.
 const SPACE: [&str; 2] = [": No space left on device", ": Disk quota exceeded"];
 /// The same for memory: of gcc, whose compiler the kernel has ended, and of whatever could not get any.
-const MEMORY: [&str; 3] =
-    [": Killed signal terminated program", ": Cannot allocate memory", ": out of memory allocating "];
+const MEMORY: [&str; 6] = [
+    ": Killed signal terminated program",
+    ": Cannot allocate memory",
+    ": out of memory allocating ",
+    // Of linkers, and of other compilers.
+    " terminated with signal 9",
+    "(signal: 9, SIGKILL",
+    "unable to execute command: Killed",
+];
 
 /// What kept a kernel from being built.
 #[derive(Debug, thiserror::Error)]
@@ -271,7 +278,9 @@ impl BuildError {
         let of_space = |line: &&str| SPACE.iter().any(|words| line.contains(words));
         let of_memory = |line: &&str| {
             MEMORY.iter().any(|words| line.contains(words))
-                || (line.starts_with("make") && line.ends_with("] Killed"))
+                // 137: a shell's word for the same.
+                || (line.starts_with("make") && (line.ends_with("] Killed") || line.ends_with("] Error 137")))
+                || *line == "Killed"
         };
         let first = |is: &dyn Fn(&&str) -> bool| text.lines().map(str::trim).find(is);
         let found = |said: &str, is_space| BuildError::Machine {

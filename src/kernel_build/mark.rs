@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use super::digests;
 use super::error::BuildError;
+use crate::sys::cache::bytes_below;
 
 /// Its name; its time says when the entry was last used.
 const NAME: &str = ".assay-entry";
@@ -95,21 +96,6 @@ fn files(entry: &Path) -> Vec<PathBuf> {
         }
     }
     names
-}
-
-/// Bytes on the disk of all files below a directory that no other directory has, too (hard links).
-fn bytes_below(root: &Path) -> u64 {
-    let (mut bytes, mut open) = (0, vec![root.to_owned()]);
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(found) if found.is_dir() => open.push(entry.path()),
-                Ok(found) if found.nlink() < 2 => bytes += found.blocks() * 512,
-                _ => {}
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::time_limit::{Limit, TimeLimit};
 use super::{Answer, PROTOCOL, Reply, Request, Why};
 use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
-use crate::host::{end_children, own_children};
+use crate::host::{KernelLog, device_under, end_children, own_children};
 use crate::observe::{self, Observer};
 use crate::record::{FailureKind, KeptFile, Note, NoteKind, Outcome, Sample, Unit};
 use crate::target::{self, Released, TargetError};
@@ -54,6 +54,7 @@ fn answer() -> Result<(), String> {
 
 fn execute(request: &Request) -> Reply {
     let mut reply = nothing_yet();
+    let mut log = KernelLog::from_now();
     // First of all: it calibrates its clock while the facts are looked up.
     let engine = engine::of(request.engine);
     let prepared = unhung(&reply, || {
@@ -65,6 +66,7 @@ fn execute(request: &Request) -> Reply {
     match prepared {
         Ok((mut ready, mut given, facts)) => {
             reply.facts = facts;
+            let device = device_under(&request.target.watched()).ok().map(|device| device.name);
             let watch = target::Interference::look(&request.target.watched());
             if request.engine == EngineKind::Fio {
                 target::engine_begins(&mut ready);
@@ -75,6 +77,8 @@ fn execute(request: &Request) -> Reply {
                 ready.notes.push(error.to_string());
             }
             reply.disturbance = Some(watch.since());
+            // What is read while devices are taken away fails, and is nobody's fault.
+            let faults = log.as_mut().map(|log| log.faults(device.as_deref())).unwrap_or_default();
             let mut notes = std::mem::take(&mut ready.notes);
             let mut released = Released::default();
             let after = unhung(&reply, || {
@@ -93,7 +97,14 @@ fn execute(request: &Request) -> Reply {
             reply.files.append(&mut traces);
             if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.extend(read_from_nothing(request));
+                outcome.notes.extend(compressed_in_vain(request));
                 outcome.notes.splice(0..0, notes.into_iter().map(Note::from));
+                // What was said on mounting is told as such.
+                let is_told =
+                    |text: &String| outcome.notes.iter().any(|note| note.text.contains(text.as_str()));
+                let faults: Vec<Note> =
+                    faults.iter().filter(|text| !is_told(text)).map(|text| fault(text)).collect();
+                outcome.notes.splice(0..0, faults);
                 outcome.samples.extend(times_of(&released));
                 if let Err(failed) = given.join(request, outcome) {
                     reply.answer = failed;
@@ -105,6 +116,11 @@ fn execute(request: &Request) -> Reply {
     reply
 }
 
+/// What a kernel that goes on has said of itself: its trial may not be worth a verdict.
+fn fault(text: &str) -> Note {
+    Note { text: format!("the kernel reported a fault: {text}"), kind: NoteKind::Fault }
+}
+
 /// That reads of the trial cost no storage; a hook may have written what they read.
 fn read_from_nothing(request: &Request) -> Option<Note> {
     let kind = request.target.answers_from_nothing().filter(|_| request.before.is_none())?;
@@ -114,6 +130,16 @@ fn read_from_nothing(request: &Request) -> Option<Note> {
              all of it before",
             kind.name()
         ))
+    })
+}
+
+/// That a compression has nothing to make smaller.
+fn compressed_in_vain(request: &Request) -> Option<Note> {
+    (request.target.compresses() && engine::writes_random_bytes(&request.task)).then(|| {
+        Note::from(
+            "the target compresses, and the job writes random bytes, which do not become smaller: buffer_compress_percentage=50 \
+             in the job makes half of them do",
+        )
     })
 }
 

@@ -28,8 +28,9 @@ pub use local::{Local, adopt_orphans};
 pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
 pub use qemu::{
-    Forecast, GuestError, GuestOffer, NoSource, OpenedKernel, guest_part, guests_offered, kernel_options,
-    newest_kernel, newest_kernel_of, newest_source, opened_kernel,
+    Forecast, GuestError, GuestOffer, NoSource, OpenedKernel, Unpacked, guest_part, guests_offered,
+    kernel_options, newest_kernel, newest_kernel_of, newest_source, opened_kernel, remove_unpacked,
+    unpacked_in_cache, unreadable_kernel,
 };
 
 /// Why there is no reply.

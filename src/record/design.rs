@@ -134,6 +134,9 @@ pub struct Explains {
     pub seed: u64,
     /// Name of the factor whose levels are unwatched and watched, in this order.
     pub factor: String,
+    /// The observers that watch; empty in a store of an earlier version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observers: Vec<String>,
 }
 
 impl Explains {
@@ -221,6 +224,11 @@ pub struct StopRule {
     /// The interval holds at any number of looks (`--anytime`), so that the run may be extended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anytime: bool,
+}
+
+impl StopRule {
+    /// The sequential boundary is computed up to here: more rounds are a fixed number.
+    pub const MOST_ROUNDS: u32 = 120;
 }
 
 impl Default for StopRule {

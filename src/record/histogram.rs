@@ -33,6 +33,15 @@ impl LatencyKind {
             LatencyKind::Sync => "sync_ns",
         }
     }
+
+    /// What its metrics begin with, of I/Os in this direction: `write.clat_ns`, `sync.lat_ns`.
+    #[must_use]
+    pub fn metric(self, direction: Direction) -> String {
+        match self {
+            LatencyKind::Sync => "sync.lat_ns".to_owned(),
+            kind => format!("{}.{}", direction.name(), kind.name()),
+        }
+    }
 }
 
 /// Significant digits that are kept.

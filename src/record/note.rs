@@ -33,6 +33,8 @@ pub enum NoteKind {
     Ramp,
     /// It says that observers counted, or the budget lacks, threads that the other has.
     Beside,
+    /// It is what the kernel said of a fault of its own.
+    Fault,
     /// It says that watching made a trial so slow that its times are too long.
     Distorting,
 }

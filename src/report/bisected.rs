@@ -7,6 +7,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::bisected_ends::{delta_above, look_words, signed};
+use super::bisected_further::{further, turned_round};
 use super::wrapped;
 use crate::analyse::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
 use crate::record::{Better, LeftOut, Run};
@@ -179,8 +180,7 @@ impl Words<'_> {
         let (good, bad) = (step_name(run, 0), step_name(run, self.found.steps));
         match &self.found.next {
             Next::Stop(Outcome::Found(found)) => {
-                let others = self.found.others.iter().map(|another| self.another(found, *another));
-                let besides = others.chain(self.merge(found));
+                let besides = further(run, self.found, found);
                 [self.change(found), self.effect("the side with it")].into_iter().chain(besides).collect()
             }
             Next::Stop(Outcome::Among(found)) => {
@@ -209,7 +209,7 @@ impl Words<'_> {
             ],
             Next::Stop(Outcome::Better(look)) => vec![
                 format!("nothing to find: {bad} is better than {good}"),
-                format!("the ends: {}; to find what made it better, exchange good and bad", self.look(look)),
+                format!("the ends: {}; {}", self.look(look), turned_round(run)),
             ],
             Next::Stop(Outcome::EndsUnclear(look)) => vec![
                 format!("not clear whether {bad} is worse than {good}, so that nothing was searched"),
@@ -255,44 +255,6 @@ impl Words<'_> {
             step_name(self.run, step),
             in_one_line(why)
         )
-    }
-
-    /// What the search, whose model is of one change, has missed.
-    fn another(&self, found: &Found, another: Another) -> String {
-        let name = |step: usize| step_name(self.run, step);
-        let (good, bad) = (name(0), name(self.found.steps));
-        match another {
-            Another::Before => format!(
-                "there is another change before it: the steps from {good} to {} that were run are worse than {good}; search them with \
-                 {} as the bad end",
-                name(found.first - 1),
-                name(found.first - 1)
-            ),
-            Another::Behind => format!(
-                "there is another change behind it: the steps from {} on that were run are better than {bad}; search them with {} as \
-                 the good end",
-                name(found.last),
-                name(found.last)
-            ),
-        }
-    }
-
-    /// What helps further with a commit that is many.
-    fn merge(&self, found: &Found) -> Option<String> {
-        let merges = &self.run.design.bisects.as_ref()?.merges;
-        let step = found.last;
-        if found.first != found.last || !merges.contains(&(step as u32)) {
-            return None;
-        }
-        // What is to be typed is a commit's name: whoever wrote the store chose what it is called.
-        let name = step_name(self.run, step);
-        if !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        Some(format!(
-            "{name} is a merge: the same search with --good $(git merge-base {name}^1 {name}^2) --bad {name}^2 is over the commits \
-             that came with it"
-        ))
     }
 
     /// Rounds that count for nothing, and the rule that the latest of them broke.

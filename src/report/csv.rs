@@ -9,12 +9,13 @@ use crate::analyse::{ArmSummary, Comparison, Role, Verdict};
 use crate::sys::csv_cell::written;
 
 /// Heads behind the columns of the factors.
-const HEADS: [&str; 32] = [
+const HEADS: [&str; 35] = [
     "job", "metric", "unit", "better", "role", "baseline", "candidate", "baseline_n", "candidate_n",
     "baseline_mean", "candidate_mean", "baseline_median", "candidate_median", "baseline_stddev",
     "candidate_stddev", "baseline_stall_rate", "candidate_stall_rate", "method", "n", "change", "change_low",
     "change_high", "mean_change", "mean_change_low", "mean_change_high", "p", "p_adjusted", "verdict",
-    "rounds_to_claim", "rounds_for_no_difference", "delta", "run",
+    "rounds_to_claim", "rounds_for_no_difference", "delta", "run", "corrected", "baseline_failed",
+    "candidate_failed",
 ];
 
 /// Writes all comparisons, whatever was asked to be hidden.
@@ -65,7 +66,8 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     cells.extend([name(&c.method), c.n.to_string()]);
     cells.extend(match c.effect {
         Some(i) => [number(i.estimate), number(i.low), number(i.high)],
-        None => [String::new(), String::new(), String::new()],
+        // No interval holds together with the others', and this is the change that the text has.
+        None => [c.typical.map_or(String::new(), number), String::new(), String::new()],
     });
     cells.extend([c.mean_change.estimate, c.mean_change.low, c.mean_change.high].map(number));
     cells.extend([c.p, c.p_adjusted].map(|p| p.map_or(String::new(), number)));
@@ -74,6 +76,9 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     cells.extend([word.to_owned(), rounds(claim), rounds(none)]);
     cells.push(number(document.analysis.delta));
     cells.push(document.run.id.map_or(String::new(), |id| id.to_string()));
+    cells.push(c.corrected.map_or(String::new(), number));
+    let failed = c.failures.map(|counts| [counts.baseline_failed, counts.candidate_failed]);
+    cells.extend(failed.map_or([String::new(), String::new()], |counts| counts.map(|n| n.to_string())));
     cells
 }
 

@@ -282,10 +282,9 @@ fn medians_disagree(medians: f64, comparison: Option<&Comparison>) -> String {
         Some(Method::CarryOverAdjusted) => "adjusted for what a trial leaves behind",
         _ => "the typical difference within a round, where both arms meet the same machine",
     };
-    format!(
-        "the medians of all trials differ by {}{NBSP}%, the other way than the change, which is {of}",
-        percent(medians, 1)
-    )
+    let turned = comparison.and_then(|c| c.effect).is_none_or(|effect| medians * effect.estimate < 0.0);
+    let how = if turned { "the other way than the change" } else { "outside the interval of the change" };
+    format!("the medians of all trials differ by {}{NBSP}%, {how}, which is {of}", percent(medians, 1))
 }
 
 #[cfg(test)]
@@ -314,11 +313,12 @@ mod tests {
     fn medians_that_differ_the_other_way_are_said_with_what_the_change_is() {
         let (_, analysis) = crate::report::section_tests::made_up();
         let names = Names::of_factor("direct");
-        let told = |method: Method| {
+        let of = |medians, method: Method| {
             let mut c = analysis.comparisons[0].clone();
             c.method = method;
-            caveat_text(&Caveat::MediansDisagree { medians: -0.11 }, Some(&c), &names)
+            caveat_text(&Caveat::MediansDisagree { medians }, Some(&c), &names)
         };
+        let told = |method| of(-0.11, method);
         assert_eq!(
             told(Method::SequentialSignedRank),
             "the medians of all trials differ by −11.0\u{a0}%, the other way than the change, which is the typical difference within a \
@@ -328,6 +328,8 @@ mod tests {
             told(Method::MannWhitney)
                 .ends_with("which is the typical difference of two trials, one of each arm")
         );
+        let outside = of(0.31, Method::SequentialSignedRank);
+        assert!(outside.contains("+31.0\u{a0}%, outside the interval of the change, which is"), "{outside}");
     }
 
     #[test]

@@ -166,7 +166,7 @@ fn escape(text: &str) -> String {
 fn code(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
-    format!("{ticks}{pad}{}{pad}{ticks}", text.replace(['\n', '\r'], " ").replace('|', "\\|"))
+    format!("{ticks}{pad}{}{pad}{ticks}", text.replace(['\n', '\r'], " "))
 }
 
 /// A fenced block that no line inside can end.

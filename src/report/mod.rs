@@ -6,6 +6,7 @@
 
 mod bisected;
 mod bisected_ends;
+mod bisected_further;
 mod clusters;
 mod comparisons;
 mod counts;

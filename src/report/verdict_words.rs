@@ -9,6 +9,7 @@ use super::words::{
     NBSP, Names, effect_decimals, interval_of, p_equals, percent, plain_percent, shown_change, step_size,
 };
 use crate::analyse::{Caveat, Comparison, Method, Role, Verdict};
+use crate::record::StopRule;
 
 /// What a judgement means to the reader; formats choose colours by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +200,9 @@ fn failures(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
 pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
     let verdict = verdict_sentence(comparison, names, delta);
     match failures(comparison, names) {
-        Some(failures) if comparison.verdict == Verdict::NotComparable => format!("{verdict}: {failures}"),
+        Some(failures) if comparison.verdict == Verdict::NotComparable => {
+            format!("{verdict}: {failures}, and the trials that failed may have been its slow ones")
+        }
         Some(failures) => format!("{verdict}; {failures}"),
         None => verdict,
     }
@@ -353,17 +356,23 @@ pub(super) const MOST_ROUNDS: u32 = 1_000;
 /// What an undecided row would probably take.
 fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> String {
     let [claim, none] = [claim, none].map(|rounds| rounds.filter(|rounds| *rounds <= MOST_ROUNDS));
+    // A run that stops by itself may not have as many.
+    let by = |rounds: u32| match what == "rounds" && rounds > StopRule::MOST_ROUNDS {
+        true => format!(" (--rounds {rounds})"),
+        false => String::new(),
+    };
     match (claim, none) {
         (None, None) => format!(
             "; not on this machine: it is too noisy to tell them apart, or to show that they do not differ beyond {below}, in \
              {MOST_ROUNDS} {what}"
         ),
         (Some(c), Some(n)) if n >= c => format!(
-            "; about {c} {what} would probably show this difference, about {n} that nothing differs beyond {below}"
+            "; about {c} {what} would probably show this difference, about {n} that nothing differs beyond {below}{}",
+            by(n)
         ),
-        (Some(c), None) => format!("; about {c} {what} would probably show this difference"),
+        (Some(c), None) => format!("; about {c} {what} would probably show this difference{}", by(c)),
         (_, Some(n)) => {
-            format!("; about {n} {what} would probably show that nothing differs beyond {below}")
+            format!("; about {n} {what} would probably show that nothing differs beyond {below}{}", by(n))
         }
     }
 }
@@ -395,6 +404,10 @@ mod tests {
         assert!(needed(Some(13_749), Some(1_001)).contains("in 1000 rounds"));
         assert_eq!(needed(Some(40), Some(9_000)), "; about 40 rounds would probably show this difference");
         assert!(needed(Some(5_000), Some(90)).starts_with("; about 90 rounds"));
+        assert!(
+            needed(Some(40), Some(619)).ends_with(" (--rounds 619)"),
+            "--max-rounds refuses more than 120"
+        );
         assert!(needed(None, None).starts_with("; not on this machine: "));
     }
 }

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -159,6 +160,24 @@ pub fn digest_of(path: &Path) -> Result<String, Unfit> {
             read => hasher.write(&chunk[..read]),
         }
     }
+}
+
+/// Bytes on the disk of a file, or of all files below a directory that no other directory has, too (hard links).
+#[must_use]
+pub fn bytes_below(root: &Path) -> u64 {
+    let (mut bytes, mut open) = (0, vec![root.to_owned()]);
+    while let Some(path) = open.pop() {
+        match path.symlink_metadata() {
+            Ok(found) if found.is_dir() => {
+                open.extend(
+                    std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()),
+                );
+            }
+            Ok(found) if found.nlink() < 2 => bytes += found.blocks() * 512,
+            _ => {}
+        }
+    }
+    bytes
 }
 
 /// Removes the oldest files of a directory until `kept` are left; what cannot be removed stays.

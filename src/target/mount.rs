@@ -3,9 +3,7 @@
 //! Enters: a filesystem, a device, options as mount(8) takes them. Leaves: a mount, or the kernel's own words about what it
 //! did not take: from the context's log, and from the kernel's log where a filesystem writes only there.
 
-use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::CWD;
@@ -16,6 +14,7 @@ use rustix::mount::{
 
 use super::busy::while_busy;
 use super::error::TargetError;
+use crate::host::KernelLog;
 
 /// Levels of the kernel's log (syslog(2)).
 const WARNING: u32 = 4;
@@ -44,13 +43,13 @@ fn attribute(option: &str) -> Option<MountAttrFlags> {
 struct Context {
     fs: &'static str,
     fd: OwnedFd,
-    log: Option<std::fs::File>,
+    log: Option<KernelLog>,
     attributes: MountAttrFlags,
 }
 
 impl Context {
     fn open(fs: &'static str, options: &[String]) -> Result<Context, TargetError> {
-        let log = kernel_log();
+        let log = KernelLog::from_now();
         let fd = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|error| {
             TargetError::unavailable(
                 format!("cannot mount {fs}: {}", std::io::Error::from(error)),
@@ -107,32 +106,17 @@ impl Context {
 
     /// What this filesystem has written to the kernel's log since, at this level or a graver one.
     fn kernel_lines(&mut self, level: u32) -> Vec<String> {
-        let Some(log) = &mut self.log else { return Vec::new() };
-        let mut lines = Vec::new();
-        // One record a read; EAGAIN when there is none.
-        let mut buffer = [0_u8; 8192];
-        while let Ok(length @ 1..) = log.read(&mut buffer) {
-            let record = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            let (head, text) = record.split_once(';').unwrap_or_default();
-            // Facility and level: `4,1234,5678,-`.
-            let priority = head.split(',').next().and_then(|number| number.parse::<u32>().ok());
-            let text = text.lines().next().unwrap_or_default();
-            let grave = priority.is_some_and(|priority| priority & 7 <= level);
-            if grave && text.to_lowercase().contains(self.fs) && lines.len() < MOST_LINES {
-                lines.push((priority.unwrap_or_default() & 7, text.to_owned()));
-            }
-        }
+        let records = self.log.as_mut().map(KernelLog::records).unwrap_or_default();
+        let own = |text: &str| text.to_lowercase().contains(self.fs);
+        let mut lines: Vec<_> = records
+            .into_iter()
+            .filter(|record| record.level <= level && own(&record.text))
+            .take(MOST_LINES)
+            .collect();
         // The gravest first: that is why it failed.
-        lines.sort_by_key(|(level, _)| *level);
-        lines.into_iter().map(|(_, text)| text).collect()
+        lines.sort_by_key(|record| record.level);
+        lines.into_iter().map(|record| record.text).collect()
     }
-}
-
-fn kernel_log() -> Option<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut log = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
-    log.seek(SeekFrom::End(0)).ok()?;
-    Some(log)
 }
 
 /// Whether the kernel knows the filesystem and its options; nothing is mounted. Some options are judged only when they

@@ -86,6 +86,24 @@ impl TargetSpec {
         Some(*kind).filter(|kind| is_empty && !matches!(kind, DeviceKind::Pmem | DeviceKind::ScsiDebug))
     }
 
+    /// Whether its filesystem or device was asked to compress what is written.
+    #[must_use]
+    pub fn compresses(&self) -> bool {
+        let Some(settings) = self.setup.as_ref().map(|setup| &setup.settings) else { return false };
+        let asks = |option: &String| {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            matches!(name, "compress" | "compress-force" | "compress_extension")
+                && !matches!(value, "no" | "none")
+        };
+        let by_device = match &settings.device {
+            Some(Device::Made { kind: DeviceKind::Zram, options, .. }) => {
+                options.iter().any(|(name, _)| name == "algorithm")
+            }
+            _ => false,
+        };
+        by_device || settings.mount.iter().any(asks)
+    }
+
     /// The device as hooks find it: the link, or where a filesystem is on it the kernel's own name, to look at; `None`: there is none.
     #[must_use]
     pub fn device_of_hooks(&self) -> Option<PathBuf> {

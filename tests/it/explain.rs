@@ -78,6 +78,10 @@ fn a_run_is_watched_in_a_run_of_its_own() {
     assert_eq!(verdict(&report), verdict(&after));
     assert!(!verdict(&report).is_empty(), "{report}");
     assert_eq!(told, after, "explain ends with the report");
+    // Fewer observers later take nothing away from the report.
+    sandbox.succeed(&["explain", "1", "-q", "--only", "waits", "--rounds", "1"]);
+    assert_eq!(sandbox.export("3").design.explains.unwrap().observers, ["waits"]);
+    assert_eq!(sandbox.succeed(&["report", "1"]), after);
     assert!(!report.contains("price of watching"), "{report}");
     assert!(after.contains("price of watching, run 2 (4 rounds)"), "{after}");
     let words = after.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -45,6 +45,7 @@ fn an_arm_that_exits_with_1_when_slow_is_not_comparable() {
     assert!(said.contains("not comparable") && said.contains("--failures worst"), "{said}");
     let wanted = "arm=candidate is not comparable with arm=baseline: arm=candidate failed in";
     assert!(headline.contains(wanted) && headline.contains("of 30 trials, arm=baseline in 0"), "{report}");
+    assert!(headline.contains(", and the trials that failed may have been its slow ones"), "{report}");
     assert!(!headline.contains("is faster"), "{report}");
 
     let json: serde_json::Value =

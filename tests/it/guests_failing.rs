@@ -273,6 +273,8 @@ fn what_does_not_fit_is_refused_before_anything_is_booted() {
     refused(&sandbox, &with(&["virtio_blk:64m", "-t", "kernel_args=mem=48M"]), little);
     assert!(begun.elapsed() < Duration::from_secs(60));
     refused(&sandbox, &with(&["pmem:8t"]), "the guest will take about 8388928 MiB of memory, and");
+    let scheduler = ["virtio_blk:64m", "-t", "scheduler=nonsense"];
+    refused(&sandbox, &with(&scheduler), "has no scheduler nonsense: it is neither built in nor in");
     refused(&sandbox, &with(&["nvme:800t"]), "disks of the guest may take 838860800 MiB, and");
     // What is in no module of this kernel, and what is no kernel although it is large.
     std::fs::write(sandbox.path().join("picture"), vec![0x89; 1 << 20]).unwrap();

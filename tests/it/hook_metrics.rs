@@ -112,11 +112,22 @@ fn guests_have_their_modules_settings_and_hooks() {
     // A filesystem's module that nothing else asks for.
     let words =
         ["run", "-q", "-t", &kernel, "-t", "modules=xfs", "--vary", "n=1,2", "--rounds", "1", "--", "sh"];
-    let output = run(&sandbox, &[&words[..], &["-c", "grep -qw xfs /proc/filesystems && : ${n}"]].concat());
+    // And a kernel that says of itself in one arm that something is wrong.
+    let script = "grep -qw xfs /proc/filesystems && { [ ${n} = 1 ] || \
+                  echo '<4>WARNING: CPU: 1 PID: 9 at fs/x.c:7 f+0x1/0x2' > /dev/kmsg; }";
+    let output = run(&sandbox, &[&words[..], &["-c", script]].concat());
     assert!(output.status.success(), "{}", errors(&output));
     let second = run_of("2");
     assert!(second.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", second.trials);
     assert!(second.trials.iter().all(|t| !t.notes.iter().any(|note| note.text.contains("cannot be loaded"))));
+    for trial in &second.trials {
+        let told = |note: &assay::record::Note| {
+            note.text == "the kernel reported a fault: WARNING: at fs/x.c:7 f+0x1/0x2"
+        };
+        assert_eq!(trial.notes.iter().any(told), trial.cell == 1, "{:?}", trial.notes);
+    }
+    let report = sandbox.succeed(&["report", "2", "--verbose"]);
+    assert!(report.contains("the kernel reported a fault: WARNING: at fs/x.c:7"), "{report}");
     nothing_left(&sandbox);
 }
 

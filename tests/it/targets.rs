@@ -190,6 +190,26 @@ fn reads_of_a_new_device_are_noted() {
     assert!(!report("both.fio", &[]).contains("without storage"));
 }
 
+/// Random bytes, which jobs write unless they say otherwise, show nothing of a compression.
+#[test]
+fn a_compression_that_has_nothing_to_compress_is_said() {
+    if !can_make() || !crate::tools::installed("mkfs.btrfs") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let report = |content: &str, mount: &str| {
+        sandbox.write("c.fio", &format!("[w]\nrw=write\nsize=1m\n{content}"));
+        let target = ["-t", "loop:256m", "-t", "fs=btrfs", "-t", mount, "--engine", "native"];
+        let run = [&["run", "c.fio", "--vary", "bs=4k,8k", "--rounds", "2", "-q", "--verbose"][..], &target]
+            .concat();
+        sandbox.succeed(&run).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = "the target compresses, and the job writes random bytes";
+    assert!(report("", "mount=compress=zstd").contains(said));
+    assert!(!report("buffer_compress_percentage=50\n", "mount=compress=zstd").contains(said));
+    assert!(!report("", "mount=noatime").contains(said));
+}
+
 /// Files are there before anything is counted, whoever lays them out.
 #[test]
 fn what_engines_lay_out_is_in_no_count() {

@@ -285,12 +285,13 @@ fn writers_of_one_file_wait_most_for_its_lock() {
         let longer = |cause: &Value| cause["time"]["difference_ns"]["estimate"].as_f64().unwrap_or(0.0);
         let causes = causes(&found);
         let of_sum = causes.iter().filter(|cause| cause["grade"] == "accounts_for");
-        // A busy machine makes them wait for a processor, a slow disk for the pages that others had it write.
-        let is_of_the_machine = |cause: &Value| {
-            cause["part"] == "waiting_to_run" || cause["what"]["sleep"]["at"] == "rq_qos_wait"
+        // A busy machine makes them wait for a processor, a slow disk for the pages that others had it write; and who spins for the lock
+        // before it sleeps is in the processor time.
+        let is_beside = |cause: &Value| {
+            ["waiting_to_run", "kernel"].iter().any(|part| cause["part"] == *part)
+                || cause["what"]["sleep"]["at"] == "rq_qos_wait"
         };
-        let largest =
-            of_sum.filter(|cause| !is_of_the_machine(cause)).max_by(|a, b| longer(a).total_cmp(&longer(b)));
+        let largest = of_sum.filter(|cause| !is_beside(cause)).max_by(|a, b| longer(a).total_cmp(&longer(b)));
         let lock = &largest.unwrap_or(&Value::Null)["what"]["lock"];
         if lock["kind"] != "rwsem_W" || lock["caller"] != "ext4_buffered_write_iter" {
             return Err(format!("not the lock of the inode: {found}"));

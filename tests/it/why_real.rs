@@ -328,7 +328,7 @@ fn more_workers_than_processors_wait_to_run() {
             pair.silent(rule)?;
         }
         let text = found.text();
-        assert!(text.contains("waiting to run (processors were busy)"), "{text}");
+        assert!(text.contains("waiting to run (for a processor)"), "{text}");
         Ok(())
     });
 }

@@ -16,7 +16,8 @@ fn watched_run(price: f64) -> Run {
     run.design.factors.insert(0, Factor::new("watched", vec!["no".to_owned(), "yes".to_owned()]));
     run.design.compare = 1;
     let factor = "watched".to_owned();
-    run.design.explains = Some(Explains { run: 1, started_unix_ns: 0, seed: 1, factor });
+    run.design.explains =
+        Some(Explains { run: 1, started_unix_ns: 0, seed: 1, factor, observers: Vec::new() });
     run.cells = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
     let twins = run.trials.clone();
     run.trials.extend(twins.into_iter().map(|mut trial| {

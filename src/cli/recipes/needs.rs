@@ -6,7 +6,7 @@ use crate::catalog::Program;
 use crate::cli::Failure;
 use crate::experiment::{Device, Experiment, TargetSettings};
 use crate::host::may_administer;
-use crate::launch::newest_kernel;
+use crate::launch::{newest_kernel, unreadable_kernel};
 use crate::sys::find_system_program;
 
 /// How to get the source of one where there is none.
@@ -15,10 +15,30 @@ pub(in crate::cli) const SOURCE_HINT: &str = "fetch Debian's, which installs not
      apt-get download linux-source-6.12\n      \
      or name yours: --source TREE";
 /// How to get a kernel where there is none.
-pub(in crate::cli) const KERNEL_HINT: &str = "fetch Debian's, which installs nothing: \
+const KERNEL_HINT: &str = "fetch Debian's, which installs nothing: \
      mkdir -p ~/.cache/assay/kernels && cd ~/.cache/assay/kernels\n      \
-     apt-get download $(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p')\n      \
+     apt-get download $(LC_ALL=C apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p')\n      \
      or give one: --target kernel=FILE";
+
+/// That there is no kernel to boot.
+pub(in crate::cli) fn no_kernel() -> Failure {
+    let [reason, hint] = without_kernel();
+    Failure::request(reason).hint(hint)
+}
+
+/// Why there is none, and how to get one.
+fn without_kernel() -> [String; 2] {
+    match unreadable_kernel() {
+        None => ["no kernel is found to boot".to_owned(), KERNEL_HINT.to_owned()],
+        Some(path) => [
+            format!("no kernel is found to boot that this user may read: {} is its owner's", path.display()),
+            format!(
+                "mkdir -p ~/.cache/assay/kernels && sudo install -o $USER -m 644 {} ~/.cache/assay/kernels/",
+                path.display()
+            ),
+        ],
+    }
+}
 
 /// One thing needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,8 +127,9 @@ pub(in crate::cli) fn missing(experiment: &Experiment) -> Result<(), Failure> {
                 hints.push("run it with sudo".to_owned());
             }
             Need::Kernel if experiment.wants_newest_kernel() && newest_kernel().is_none() => {
-                missing.push("no kernel is found to boot".to_owned());
-                hints.push(KERNEL_HINT.to_owned());
+                let [reason, hint] = without_kernel();
+                missing.push(reason);
+                hints.push(hint);
             }
             Need::Program(Program { name, package }) if find_system_program(name).is_none() => {
                 missing.push(format!("there is no {name} (package {package})"));

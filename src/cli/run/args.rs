@@ -232,22 +232,37 @@ impl Args {
         args
     }
 
-    /// Whether the command line says itself on what or where to run. A filesystem can be made on any device.
-    pub(super) fn names_a_target(&self) -> bool {
-        let setting =
-            |text: &str, key: &str| text.strip_prefix(key).is_some_and(|rest| rest.starts_with('='));
-        let places = |text: &String| {
-            let key = text.split_once('=').map(|(key, _)| key.trim()).and_then(target_key);
-            key.is_none_or(|key| matches!(key.as_str(), "device" | "kernel" | "source"))
+    /// Whether the command line says itself on which device to run. A filesystem can be made on any.
+    pub(super) fn names_a_device(&self) -> bool {
+        self.sets(&["device"]) || self.asked.target.iter().any(|text| key_of(text).is_none())
+    }
+
+    /// Whether it says itself which kernel is booted in guests. Designs have targets of their own, and this machine is no guest.
+    pub(super) fn names_a_kernel(&self) -> bool {
+        let texts = || self.asked.target.iter().chain(&self.asked.vary);
+        let is_design = texts().any(|text| text.split('=').next().is_some_and(|key| key.trim() == "design"));
+        let is_host = |text: &String| {
+            let levels = text.strip_prefix("target.").unwrap_or(text).strip_prefix("kernel=");
+            levels.is_some_and(|levels| levels.split(',').any(|level| level.trim() == "host"))
         };
+        let is_named = self.asked.source.is_some() || self.sets(&["kernel", "source"]);
+        is_named && !is_design && !texts().any(is_host)
+    }
+
+    /// Whether `--target` or `--vary` sets one of these.
+    fn sets(&self, keys: &[&str]) -> bool {
+        let of_target = |text: &String| key_of(text).is_some_and(|key| keys.contains(&key.as_str()));
         let varies = |text: &String| {
             let text = text.strip_prefix("target.").unwrap_or(text);
-            ["device", "kernel", "source"].iter().any(|key| setting(text, key))
+            keys.iter().any(|key| text.strip_prefix(key).is_some_and(|rest| rest.starts_with('=')))
         };
-        self.asked.source.is_some()
-            || self.asked.target.iter().any(places)
-            || self.asked.vary.iter().any(varies)
+        self.asked.target.iter().any(of_target) || self.asked.vary.iter().any(varies)
     }
+}
+
+/// The key of a setting of the target; `None`: it names a device, `loop:1g`.
+fn key_of(text: &str) -> Option<String> {
+    text.split_once('=').map(|(key, _)| key.trim()).and_then(target_key)
 }
 
 #[cfg(test)]
@@ -265,6 +280,21 @@ mod tests {
         let args = Line::parse_from(["run", "journal-flush", "--time-budget", "10m"]).args;
         let budget = |parts: usize| args.with_share_of_time(parts).asked.time_budget.unwrap();
         assert_eq!((budget(1), budget(2)), ("10m".to_owned(), "300.000s".to_owned()));
+    }
+
+    #[test]
+    fn a_kernel_is_no_device() {
+        let of = |words: &[&str]| {
+            let args = Line::parse_from([&["run", "journal-flush"][..], words].concat()).args;
+            (args.names_a_device(), args.names_a_kernel())
+        };
+        assert_eq!(of(&[]), (false, false));
+        assert_eq!(of(&["--vary", "kernel=a,b"]), (false, true));
+        assert_eq!(of(&["--vary", "target.kernel=a,b", "-t", "fs=xfs"]), (false, true));
+        assert_eq!(of(&["-t", "loop:1g", "--source", "linux"]), (true, true));
+        assert_eq!(of(&["--vary", "device=loop:1g,zram:1g"]), (true, false));
+        assert_eq!(of(&["--vary", "kernel=host,a"]), (false, false));
+        assert_eq!(of(&["--vary", "design=all", "--source", "linux"]), (false, false));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::cli::Failure;
 use crate::engine::MetricPattern;
 use crate::experiment::{Device, DeviceKind, TargetSettings};
 use crate::host::{Driver, caches_are_kept, device_under, driver};
+use crate::launch::opened_kernel;
 use crate::plan::{CellSpec, SameLevels, ignored_depths};
 use crate::sys::terminal::tell;
 use crate::target::{TargetSpec, mkfs_release};
@@ -135,7 +136,7 @@ fn same_kernels(prepared: &Prepared) -> Result<(), Failure> {
         let alike =
             machine(one) == machine(other) && one.job_text == other.job_text && one.command == other.command;
         let alike = alike && one.settings == other.settings && one.observe == other.observe;
-        if alike && one.engine == other.engine && same_file(first, second) {
+        if alike && one.engine == other.engine && same_file(first, second) && same_modules(first, second) {
             let factor = &plan.factors[factor];
             let [one, other] = levels.map(|level| &factor.levels[level as usize]);
             return Err(Failure::request(format!(
@@ -148,6 +149,16 @@ fn same_kernels(prepared: &Prepared) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Of equal images the modules may be those of two trees; a package has its own.
+fn same_modules(one: &Path, other: &Path) -> bool {
+    let is_package = |path: &Path| path.extension().is_some_and(|end| end == "deb");
+    if is_package(one) || is_package(other) {
+        return true;
+    }
+    let of = |path: &Path| opened_kernel(path).ok().and_then(|kernel| kernel.modules);
+    of(one) == of(other)
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

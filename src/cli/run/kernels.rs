@@ -421,6 +421,10 @@ pub(super) fn failure(error: &BuildError) -> Failure {
 
 /// The same for a search that has begun: what the machine lacks, it may have later.
 pub(in crate::cli) fn ended_by(error: &BuildError) -> Failure {
+    // The search was begun with that kernel, and goes on with no other.
+    if matches!(error, BuildError::NotAModule { .. }) {
+        return failure(error);
+    }
     ended_by_lack(Unready { reason: error.to_string(), hint: error.hint() })
 }
 

@@ -3,6 +3,7 @@
 //! Enters: options and source. Leaves: a [`Prepared`] that nothing stands in the way of; where there was a choice it is said,
 //! noted in the run and kept in its facts. What the command line itself names is never replaced.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::args::Args;
@@ -45,17 +46,16 @@ fn checked(args: &Args, mut prepared: Prepared) -> Result<Prepared, Failure> {
 }
 
 fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared, Failure> {
-    let choices: &[Vec<String>] = if args.names_a_target() { &[] } else { &recipe.otherwise };
-    let none = Vec::new();
+    let choices = choices(recipe, args.names_a_device(), args.names_a_kernel());
     let mut refused: Vec<Failure> = Vec::new();
-    for target in std::iter::once(&none).chain(choices) {
+    for target in &choices {
         // A mistake in the request is one on every target.
         let experiment = args.experiment(source, target)?;
         let ready = missing(&experiment).and_then(|()| Prepared::new(args, source, experiment));
         match ready.and_then(|prepared| checked(args, prepared)) {
             Err(failure) => refused.push(failure),
             Ok(mut prepared) => {
-                if !choices.is_empty() {
+                if choices.len() > 1 {
                     tell(args, &mut prepared, &refused);
                 }
                 return Ok(prepared);
@@ -80,14 +80,36 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
     })
 }
 
+/// What a recipe is tried on, in this order, below what the command line names. A kernel that is named boots in a guest: there its devices
+/// for guests come first, as a device of the host is a part of the guest's memory.
+fn choices(recipe: &RecipeTable, device: bool, kernel: bool) -> Vec<Vec<String>> {
+    let is_kernel = |setting: &String| setting.starts_with("kernel=");
+    let own = vec![Vec::new()];
+    match (device, kernel) {
+        (true, _) => own,
+        (false, false) => own.into_iter().chain(recipe.otherwise.iter().cloned()).collect(),
+        (false, true) => {
+            let of_guests = recipe.otherwise.iter().filter(|settings| settings.iter().any(is_kernel));
+            let devices =
+                of_guests.map(|settings| settings.iter().filter(|one| !is_kernel(one)).cloned().collect());
+            let mut all: Vec<Vec<String>> = devices.chain(own).collect();
+            all.dedup();
+            all
+        }
+    }
+}
+
 /// Says what was chosen, and why not what comes before it.
 fn tell(args: &Args, prepared: &mut Prepared, refused: &[Failure]) {
     let target = prepared.plan.cells.first().map(|cell| &cell.target);
-    let machine = match target.and_then(|target| target.guest.kernel.as_ref()) {
-        Some(kernel) => {
-            format!("a guest of {}", kernel.file_name().unwrap_or_default().to_string_lossy())
-        }
-        None => "this machine".to_owned(),
+    let kernels = prepared.plan.cells.iter().filter_map(|cell| cell.target.guest.kernel.as_ref());
+    let names: BTreeSet<_> =
+        kernels.map(|path| path.file_name().unwrap_or_default().to_string_lossy()).collect();
+    let names: Vec<_> = names.into_iter().collect();
+    let machine = match names.as_slice() {
+        [] => "this machine".to_owned(),
+        [kernel] => format!("a guest of {kernel}"),
+        several => format!("guests of {}", several.join(" and ")),
     };
     let device = target.and_then(|target| target.device.as_ref());
     let device = device.map(|device| format!(", {device}")).unwrap_or_default();
@@ -101,4 +123,24 @@ fn tell(args: &Args, prepared: &mut Prepared, refused: &[Failure]) {
     }
     prepared.facts.push(("recipe.place", format!("{machine}{device}")));
     prepared.run.notes.push(line.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_is_named_is_tried_with_a_guests_own_device_first() {
+        let texts = |all: &[&[&str]]| -> Vec<Vec<String>> {
+            all.iter().map(|one| one.iter().map(|text| (*text).to_owned()).collect()).collect()
+        };
+        let otherwise = texts(&[&["zram:1g"], &["kernel=newest", "virtio_blk:4g"]]);
+        let recipe = RecipeTable { otherwise, ..RecipeTable::default() };
+        assert_eq!(choices(&recipe, true, true), texts(&[&[]]));
+        assert_eq!(choices(&recipe, false, true), texts(&[&["virtio_blk:4g"], &[]]));
+        let anything = texts(&[&[], &["zram:1g"], &["kernel=newest", "virtio_blk:4g"]]);
+        assert_eq!(choices(&recipe, false, false), anything);
+        let bare = RecipeTable { otherwise: texts(&[&["kernel=newest"]]), ..RecipeTable::default() };
+        assert_eq!(choices(&bare, false, true), texts(&[&[]]));
+    }
 }

@@ -170,6 +170,14 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     let led =
         if plan.lead_in { format!(" and {} that lead in", plan.rounds_at_most()) } else { String::new() };
     writeln!(out, "\nends\n  {rounds}\n  ({} trials at most{led})", plan.trials_at_most())?;
+    let lost = match prepared.keep_disturbed {
+        true => "a trial that fails in a way that may pass is tried once more, on top",
+        false => {
+            "rounds that others disturb are thrown out and made up for, up to as many again, and a trial that fails in a way that may \
+                  pass is tried once more: on top"
+        }
+    };
+    hanging("  ", lost).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     writeln!(
         out,
         "  smallest difference that matters: {:.3} %, false claims: {:.3} %",

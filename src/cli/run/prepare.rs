@@ -15,7 +15,7 @@ use super::typed::first_typed;
 use crate::analyse::{Beyond, Bisected, Next};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
-use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
+use crate::cli::recipes::{SOURCE_HINT, no_kernel};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{
@@ -337,9 +337,7 @@ fn find_newest(experiment: &mut Experiment) -> Result<(), Failure> {
     if experiment.wants_newest_kernel() {
         // Modules are of one version only: a newer kernel in /boot is of another source.
         let of_source = source.as_deref().and_then(newest_kernel_of);
-        let found = of_source
-            .or_else(newest_kernel)
-            .ok_or_else(|| Failure::request("no kernel is found to boot").hint(KERNEL_HINT))?;
+        let found = of_source.or_else(newest_kernel).ok_or_else(no_kernel)?;
         experiment.newest_kernel(&found);
     }
     Ok(())

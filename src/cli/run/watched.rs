@@ -298,7 +298,9 @@ fn planned(
     let (mut plan, work, targets) = plan_of(&explaining, &given)?;
     plan.stop.time_budget_s = wish.time_left.map(|left| left.as_secs_f64());
     let engines = prepare::probe(&plan)?;
-    let explains = Explains { run: id, started_unix_ns: run.started_unix_ns, seed: run.seed, factor };
+    let (started_unix_ns, seed_of_run) = (run.started_unix_ns, run.seed);
+    let explains =
+        Explains { run: id, started_unix_ns, seed: seed_of_run, factor, observers: observe.to_vec() };
     let note = format!(
         "its trials explain run {id} and enter no verdict of it; {} says which of them are watched: {}",
         explains.factor,

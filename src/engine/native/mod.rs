@@ -51,7 +51,7 @@ pub(super) use bare::Bare;
 
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Note, Outcome, Sample};
-use crate::workload::{Instance, IoMethod, JobFile, Mix, Workload};
+use crate::workload::{BufferFill, Instance, IoMethod, Job, JobFile, Mix, Workload};
 use failure::Failure;
 use job_counts::JobCounts;
 
@@ -166,6 +166,17 @@ pub(super) fn reads_first(task: &Task) -> bool {
     };
     let (read, written) = (first(Mix::reads), first(Mix::writes));
     read.is_some_and(|read| written.is_none_or(|written| read <= written))
+}
+
+/// Whether all that the task's job writes is random bytes; no of a job that cannot be read, or writes nothing.
+pub(super) fn writes_random_bytes(task: &Task) -> bool {
+    let Ok(workload) = resolve(task) else { return false };
+    let mut writers = workload.jobs.iter().filter(|job| job.pattern.mix.writes()).peekable();
+    let is_random = |job: &Job| {
+        let has_pattern = job.verify.as_ref().is_some_and(|verify| !verify.pattern.is_empty());
+        job.buffers != BufferFill::Zero && job.redundancy.compress_percent == 0 && !has_pattern
+    };
+    writers.peek().is_some() && writers.all(is_random)
 }
 
 /// Runs the waves in order.

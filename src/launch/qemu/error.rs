@@ -46,6 +46,20 @@ pub enum GuestError {
         /// Where modules were looked for.
         place: PathBuf,
     },
+    /// The image has become another one.
+    #[error("{} is another kernel now than when the run began", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Two kernels differ in nothing that is loaded.
+    #[error("{} and {} boot alike: their images and the modules that the trials load have the same contents", one.display(), other.display())]
+    Alike {
+        /// The one.
+        one: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
     /// What is asked for does not fit.
     #[error("{what}")]
     NoRoom {
@@ -162,6 +176,12 @@ impl GuestError {
             }
             GuestError::NoKernel { .. } => {
                 "a level of kernel is a vmlinuz or bzImage, or a linux-image .deb with one in it".to_owned()
+            }
+            GuestError::Alike { .. } => {
+                "take a device or filesystem that loads what was changed (-t nvme:1g), or name the module: -t modules=NAME".to_owned()
+            }
+            GuestError::Changed { .. } => {
+                "measure a copy of the image, which no later make replaces, and run it anew".to_owned()
             }
             GuestError::NoModule { .. } => {
                 "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"

@@ -62,7 +62,7 @@ pub(super) fn packed(kernel: &KernelImage, needs: &Needs) -> Result<PathBuf, Gue
         let bytes = regular_file::read(&path, MOST_BYTES).map_err(GuestError::unfit("cannot read", &path))?;
         entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o755));
     }
-    surroundings(&mut entries, needs);
+    surroundings(&mut entries, kernel, needs);
     add_modules(&mut entries, kernel, &ModuleSet::of(kernel, &needs.drivers)?);
     kept(&archive(&entries))
 }
@@ -73,7 +73,7 @@ fn within(path: &Path) -> PathBuf {
 }
 
 /// What every system has.
-fn surroundings(entries: &mut BTreeMap<String, Entry>, needs: &Needs) {
+fn surroundings(entries: &mut BTreeMap<String, Entry>, kernel: &KernelImage, needs: &Needs) {
     for directory in ["dev", "proc", "sys", "run", "tmp", "root", "var/tmp"] {
         entries.insert(format!("/{directory}"), Entry::Directory);
     }
@@ -82,7 +82,9 @@ fn surroundings(entries: &mut BTreeMap<String, Entry>, needs: &Needs) {
     file("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n".to_owned());
     file("/etc/group", "root:x:0:\n".to_owned());
     file("/etc/mtab", String::new());
-    file(LOADED, needs.loaded.iter().map(|name| format!("{name}\n")).collect());
+    // Without modules all is taken to be built in: there is nothing to load, and nothing is amiss.
+    let loaded = needs.loaded.iter().filter(|_| kernel.modules.is_some());
+    file(LOADED, loaded.map(|name| format!("{name}\n")).collect());
     let disks = needs.disks_by_name();
     file(DISKS, disks.iter().map(|(prefix, count)| format!("{prefix} {count}\n")).collect());
     if let Some(directory) = &needs.directory {
@@ -157,6 +159,27 @@ fn kept(bytes: &[u8]) -> Result<PathBuf, GuestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_modules_is_asked_to_load_none() {
+        let loaded = |modules: Option<PathBuf>| {
+            let kernel = KernelImage {
+                image: PathBuf::from("/none"),
+                release: "6.12.0+".to_owned(),
+                modules,
+                config: None,
+            };
+            let needs = Needs { loaded: vec!["virtio_pci".to_owned()], ..Needs::default() };
+            let mut entries = BTreeMap::new();
+            surroundings(&mut entries, &kernel, &needs);
+            match entries.remove(LOADED) {
+                Some(Entry::File(bytes, _)) => String::from_utf8(bytes).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(loaded(Some(PathBuf::from("/lib/modules/6.12.0+"))), "virtio_pci\n");
+        assert_eq!(loaded(None), "");
+    }
 
     #[test]
     fn a_program_comes_with_its_libraries() {

@@ -4,11 +4,13 @@
 //! list of such places.
 
 use std::cmp::Reverse;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::kernel_image::KernelImage;
 use crate::sys::cache;
 use crate::sys::private_directory::trusted_file;
+use crate::sys::regular_file::{self, Unfit};
 
 /// Flavours that stand behind the plain kernel of the same release.
 const FLAVOURS: [&str; 4] = ["rt", "cloud", "lowlatency", "debug"];
@@ -78,6 +80,29 @@ pub(super) fn all(beside: &Path) -> Vec<KnownKernel> {
     Places::here(Some(beside)).kernels()
 }
 
+/// An image that only its owner may read, as Ubuntu's in `/boot`: it is known to nobody else.
+#[must_use]
+pub fn unreadable_kernel() -> Option<PathBuf> {
+    unreadable_in(&Places::here(None).put)
+}
+
+fn unreadable_in(places: &[PathBuf]) -> Option<PathBuf> {
+    let is_closed = |path: &PathBuf| {
+        let is_denied =
+            |unfit: Unfit| matches!(unfit, Unfit::Io(error) if error.kind() == ErrorKind::PermissionDenied);
+        is_image(path) && regular_file::open(path).is_err_and(is_denied)
+    };
+    let closed = places.iter().flat_map(|place| entries(place)).filter(is_closed);
+    // Links without a number are the lowest.
+    closed.max_by_key(|path| order(&path.file_name().unwrap_or_default().to_string_lossy()))
+}
+
+/// By its name.
+fn is_image(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    ["vmlinuz", "bzImage"].iter().any(|start| name.starts_with(start))
+}
+
 /// The package or image with the highest release, the plain flavour first: in `target/kernels`,
 /// `~/.cache/assay/kernels`, and `/boot` as far as there are modules for it.
 #[must_use]
@@ -95,7 +120,7 @@ pub fn newest_kernel_of(source: &Path) -> Option<PathBuf> {
 /// The kernels whose release or package has the first three numbers of a source's package: `6.12.117+deb12-amd64`, or
 /// `linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb` of `linux-source-6.1_6.1.192-2_all.deb`.
 fn of_version(source: &Path, mut all: Vec<KnownKernel>) -> Vec<KnownKernel> {
-    let three = |text: &str| numbers(text).into_iter().take(3).collect::<Vec<u64>>();
+    let three = |text: &str| numbers(text).into_iter().take(3).collect::<Vec<i64>>();
     let of_package = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.split('_').nth(1).map(three)
@@ -137,7 +162,7 @@ fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Result<PathBuf, No
         let version = name.strip_prefix("linux-source-").map(numbers)?;
         [".deb", ".tar.xz"].iter().any(|end| name.ends_with(end)).then_some(version)
     };
-    let mut all: Vec<(Vec<u64>, PathBuf)> = places
+    let mut all: Vec<(Vec<i64>, PathBuf)> = places
         .flat_map(|place| entries(&place))
         .filter_map(|path| version(&path).map(|version| (version, path)))
         .collect();
@@ -159,14 +184,22 @@ pub(super) fn newest(known: &[KnownKernel]) -> Option<&Path> {
 }
 
 /// What comes later is newer, and of the same numbers the plain flavour.
-fn order(release: &str) -> (Vec<u64>, bool) {
+fn order(release: &str) -> (Vec<i64>, bool) {
     let plain = !release.split(['-', '+']).any(|word| FLAVOURS.contains(&word));
     (numbers(release), plain)
 }
 
-/// `6.12.100-1` as 6, 12, 100, 1.
-fn numbers(text: &str) -> Vec<u64> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+/// `6.12.100-1` as 6, 12, 100, 1 and an end; `6.13-rc7` as 6, 13, −1, 7 and an end: a candidate comes before what it is a candidate for.
+fn numbers(text: &str) -> Vec<i64> {
+    const CANDIDATE: i64 = -1;
+    const END: i64 = 0;
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let of = |word: &str| {
+        let candidate = word.strip_prefix("rc").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let digits = word.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok());
+        candidate.map(|_| CANDIDATE).into_iter().chain(digits).collect::<Vec<i64>>()
+    };
+    words.flat_map(of).chain([END]).collect()
 }
 
 /// Entries that somebody meant to be there: what is being unpacked begins with a dot.
@@ -183,7 +216,7 @@ fn in_directory(place: &Path, put: bool) -> Vec<KnownKernel> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some((release, version)) = packaged(&name) {
             found.push((numbers(version), KnownKernel { release: release.to_owned(), path, offered: put }));
-        } else if ["vmlinuz", "bzImage"].iter().any(|start| name.starts_with(start))
+        } else if is_image(&path)
             && let Ok(image) = KernelImage::open(&path)
         {
             let offered = put && image.modules.is_some();
@@ -294,6 +327,15 @@ mod tests {
     fn newest_name(places: &Places) -> Option<String> {
         let known = places.kernels();
         newest(&known).map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn a_candidate_is_older_than_its_release() {
+        let sorted =
+            ["6.12.9", "6.13.0-rc2", "6.13.0-rc7-amd64", "6.13.0", "6.13.0-1-amd64", "6.13.1-rc1", "6.13.1"];
+        assert!(sorted.is_sorted_by_key(|release| order(release)), "{:?}", sorted.map(order));
+        assert!(numbers("6.13~rc7-1~exp1") < numbers("6.13-1~exp1"));
+        assert!(numbers("6.12.117-1~deb12u1") < numbers("6.12.117-1~deb12u2"));
     }
 
     #[test]

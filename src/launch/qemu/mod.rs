@@ -13,6 +13,7 @@ mod guest;
 mod initramfs;
 mod inside;
 mod kernel_image;
+mod kind;
 mod known_kernels;
 mod machine;
 mod modprobe;
@@ -24,48 +25,34 @@ mod options;
 mod package;
 mod room;
 mod tar;
+mod unpacked_before;
 mod vmlinux;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::{Answer, LaunchError, Launcher, Reply, Request, Unready, Why};
 use crate::catalog::LauncherKind;
-use crate::record::HostFacts;
+use crate::record::FailureKind;
 use crate::target::{Disturbance, GuestSettings, Interference};
 
-use accelerator::{Accelerator, Mishap};
+use accelerator::{Accelerator, Kvm, Mishap};
 pub use error::GuestError;
 use guest::{Ended, Guest};
 pub use inside::guest_part;
-use kernel_image::KernelImage;
-pub use known_kernels::{NoSource, newest_kernel, newest_kernel_of, newest_source};
-use machine::Machine;
+use kind::Kind;
+pub use known_kernels::{NoSource, newest_kernel, newest_kernel_of, newest_source, unreadable_kernel};
 use modules::ModuleSet;
-use needs::{Needs, wanted_pmem};
+use needs::wanted_pmem;
 pub use offer::{Forecast, GuestOffer, guests_offered};
 pub use opened::{OpenedKernel, opened_kernel};
 pub use options::kernel_options;
+pub use unpacked_before::{Unpacked, remove_unpacked, unpacked_in_cache};
 
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
-
-/// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
-struct Kind {
-    settings: GuestSettings,
-    /// Bytes of persistent memory; `None`: no trial has wanted any so far.
-    pmem: Option<u64>,
-    needs: Needs,
-    kernel: Option<KernelImage>,
-    initramfs: Option<PathBuf>,
-    running: Option<Guest>,
-    /// It was learned of or booted since the last round ended.
-    of_this_round: bool,
-    /// What the last one that died in this round died of, where nothing was measured in it and the emulator may be why.
-    booted_again: Option<Mishap>,
-}
 
 /// Runs trials whose settings name a kernel.
 pub(super) struct Guests {
@@ -79,6 +66,8 @@ pub(super) struct Guests {
     decompressed: Option<bool>,
     /// Whether some trials of the run are not run in a guest.
     others: bool,
+    /// Whether the kernels of the run were looked at.
+    checked: bool,
     /// What was free when no guest was running, the last time that was looked at: all guests of a round have that together.
     free: Option<room::Free>,
 }
@@ -94,6 +83,7 @@ impl Guests {
             settled: false,
             decompressed: None,
             others: false,
+            checked: false,
             free: None,
         }
     }
@@ -109,17 +99,7 @@ impl Guests {
         let at = match self.kinds.iter().position(fits) {
             Some(at) => at,
             None => {
-                let (needs, settings) = (Needs::of(settings), settings.clone());
-                self.kinds.push(Kind {
-                    settings,
-                    pmem,
-                    needs,
-                    kernel: None,
-                    initramfs: None,
-                    running: None,
-                    of_this_round: true,
-                    booted_again: None,
-                });
+                self.kinds.push(Kind::new(settings, pmem));
                 self.kinds.len() - 1
             }
         };
@@ -135,13 +115,47 @@ impl Guests {
         for kind in self.kinds.iter_mut().filter(|kind| kind.of_this_round) {
             machine::emulator()?;
             let kernel = kind.kernel()?.clone();
-            ModuleSet::of(&kernel, &kind.needs.drivers)?;
+            kind.modules_digest = ModuleSet::of(&kernel, &kind.needs.drivers)?.digest();
+            kind.same_image()?;
         }
+        // A search learns of its steps one by one, of which some may be alike.
+        if !self.checked {
+            self.boot_different_kernels()?;
+        }
+        self.checked = true;
+        self.find_shared_modules();
         let is_idle = self.kinds.iter().all(|kind| kind.running.is_none());
         let free = self.free.filter(|_| !is_idle).unwrap_or_else(|| room::Free::now(place));
         self.free = Some(free);
         let of_round = self.kinds.iter().filter(|kind| kind.of_this_round);
         room::check(of_round.map(|kind| (&kind.settings, &kind.needs)), free)
+    }
+
+    /// Two kernels that differ in what no trial loads are one: nothing of the change would be measured.
+    fn boot_different_kernels(&self) -> Result<(), GuestError> {
+        let mut seen: Vec<(&Kind, &Path)> = Vec::new();
+        for kind in self.kinds.iter().filter(|kind| kind.of_this_round) {
+            let Some(image) = kind.kernel.as_ref().map(|kernel| kernel.image.as_path()) else { continue };
+            if let Some((_, other)) = seen.iter().find(|(known, path)| known.boots_as(kind) && *path != image)
+            {
+                return Err(GuestError::Alike { one: other.to_path_buf(), other: image.to_owned() });
+            }
+            seen.push((kind, image));
+        }
+        Ok(())
+    }
+
+    /// Two images of one release that lie without modules of their own boot with the same ones: a change in a module is in both or in none.
+    fn find_shared_modules(&mut self) {
+        let loaded = |kind: &Kind| {
+            let kernel = kind.kernel.as_ref().filter(|_| kind.modules_digest.is_some())?;
+            Some((kernel.modules.clone()?, kernel.image.clone()))
+        };
+        let all: Vec<_> = self.kinds.iter().map(loaded).collect();
+        for (kind, own) in self.kinds.iter_mut().zip(&all) {
+            let Some((place, image)) = own else { continue };
+            kind.shares_modules |= all.iter().flatten().any(|(other, by)| other == place && by != image);
+        }
     }
 
     /// Whether all trials of the run are run in one guest: what its boot happens to be like is then no arm's alone.
@@ -158,11 +172,13 @@ impl Guests {
             Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
                 if self.accelerator == Accelerator::Kvm && !self.settled =>
             {
-                // A kernel that printed something did run. If it died by its own fault, it dies again, and that is reported.
-                if mute {
+                // A kernel that printed something did run. If it died by its own fault, it dies again, and that is reported. Nor is a
+                // mute one KVM's fault where another has come up under it.
+                let is_kvm = mute && Kvm::here() != Kvm::Runs;
+                if is_kvm {
                     accelerator::remember_that_kvm_does_not_run();
                 }
-                let _ = writeln!(crate::sys::terminal::err(), "{}", accelerator::fallback(&what, mute));
+                let _ = writeln!(crate::sys::terminal::err(), "{}", accelerator::fallback(&what, is_kvm));
                 self.accelerator = Accelerator::Tcg;
                 self.kinds.iter_mut().for_each(|kind| kind.running = None);
                 self.boot(at, directory, cancelled)
@@ -190,6 +206,10 @@ impl Guests {
         // A limit that does not fit is none.
         let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
         let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        // What was built or written on this machine before is not the trial's to wait for.
+        if !request.rehearsal {
+            rustix::fs::sync();
+        }
         // No guest sees what is taken from this machine. Its device is the guest's business: there is none of that path.
         let watch = Interference::look(Path::new(""));
         let asked = Instant::now();
@@ -202,7 +222,10 @@ impl Guests {
         let seen = reply.disturbance.map(|seen| worse(seen, &watch.since()));
         reply.disturbance = seen.map(|seen| Disturbance { emulated, ..seen });
         self.kinds[at].tell(&guest, &mut reply);
-        self.kinds[at].running = Some(guest);
+        // Processes that cannot be ended are the guest's, and end with it.
+        if !ends_with_its_guest(&mut reply) {
+            self.kinds[at].running = Some(guest);
+        }
         Ok(reply)
     }
 
@@ -231,85 +254,6 @@ impl Guests {
 fn guest_of(request: &Request) -> Option<(&GuestSettings, Option<u64>)> {
     let settings = &request.target.setup.as_ref()?.settings;
     (settings.launcher() == LauncherKind::Guests).then(|| (&settings.guest, wanted_pmem(settings)))
-}
-
-impl Kind {
-    /// Whether trials with these settings that want so much persistent memory are run in it: of several the first one.
-    fn holds(&self, settings: &GuestSettings, pmem: Option<u64>) -> bool {
-        self.settings == *settings && (pmem.is_none() || self.pmem == pmem)
-    }
-
-    fn kernel(&mut self) -> Result<&KernelImage, GuestError> {
-        let opened = match self.kernel.take() {
-            Some(kernel) => kernel,
-            None => KernelImage::open(self.settings.kernel.as_deref().unwrap_or(Path::new("")))?,
-        };
-        Ok(self.kernel.insert(opened))
-    }
-
-    /// Boots one; its files lie in a directory and bear a name.
-    fn boot(
-        &mut self,
-        accelerator: Accelerator,
-        decompressed: bool,
-        (directory, name): (&Path, &str),
-        cancelled: &AtomicBool,
-    ) -> Result<Guest, Ended> {
-        let kernel = self.kernel().map_err(Ended::Dead)?.clone();
-        let initramfs = match &self.initramfs {
-            // It may have been removed from the cache meanwhile.
-            Some(path) if path.exists() => path.clone(),
-            _ => initramfs::packed(&kernel, &self.needs).map_err(Ended::Dead)?,
-        };
-        self.initramfs = Some(initramfs.clone());
-        let alone = decompressed.then(|| vmlinux::unpacked(&kernel.image)).flatten();
-        let machine = Machine {
-            kernel: alone.as_deref().unwrap_or(&kernel.image),
-            initramfs: &initramfs,
-            settings: &self.settings,
-            needs: &self.needs,
-            accelerator,
-            directory,
-            name,
-        };
-        Guest::boot(&machine, cancelled)
-    }
-
-    /// Adds what only the host knows.
-    fn tell(&self, guest: &Guest, reply: &mut Reply) {
-        let facts = &mut reply.facts;
-        if *facts != HostFacts::default() {
-            facts.set("guest.accelerator", guest.accelerator.name());
-            facts.set("guest.image", guest.image);
-            facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
-            facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
-            // The guest's own load says nothing of who else uses the machine under it.
-            for (name, value) in crate::host::moment().0 {
-                facts.set(name.replacen("now.", "now.host.", 1), value);
-            }
-            self.settings.facts.iter().for_each(|(name, value)| facts.set(name, value));
-            if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
-                facts.set("kernel.config_digest", config);
-            }
-        }
-        match &mut reply.answer {
-            Answer::Done(outcome) => {
-                outcome.notes.extend(self.booted_again.map(|mishap| mishap.note().into()));
-                outcome
-                    .notes
-                    .extend(guest.missing.iter().map(|message| format!("in the guest: {message}").into()));
-            }
-            Answer::Failed { output, .. } => {
-                // What the kernel said meanwhile may be why, e.g. that memory ran out.
-                let said = guest.said_since_asked();
-                if !said.is_empty() {
-                    output.push_str(&format!("\nlast lines of the guest's console:\n{said}"));
-                }
-                output.extend(guest.little_room().map(|words| format!("\n{words}")));
-            }
-            Answer::Unsupported { .. } => {}
-        }
-    }
 }
 
 impl From<GuestError> for Unready {
@@ -369,6 +313,21 @@ impl Launcher for Guests {
     }
 }
 
+/// Whether a trial has left processes in its guest that nobody can end: a fresh one is without them, so that it may be tried again.
+fn ends_with_its_guest(reply: &mut Reply) -> bool {
+    if reply.why.left.is_empty() {
+        return false;
+    }
+    reply.why.left.clear();
+    if let Answer::Failed { kind, reason, .. } = &mut reply.answer {
+        reason.push_str(" of the guest, which is given up");
+        if *kind == FailureKind::Lasting {
+            *kind = FailureKind::Passing;
+        }
+    }
+    true
+}
+
 /// What a guest saw, with the time that was stolen from the machine it runs on, where that is more.
 fn worse(inside: Disturbance, here: &Disturbance) -> Disturbance {
     if here.steal_share <= inside.steal_share {
@@ -410,6 +369,23 @@ mod tests {
             before: None,
             after: None,
         }
+    }
+
+    #[test]
+    fn what_hangs_in_a_guest_ends_with_it() {
+        let mut reply = Reply::failed(
+            "the job passed its limit; process 57 cannot be ended: it hangs in the kernel",
+            String::new(),
+        );
+        assert!(!ends_with_its_guest(&mut reply));
+        reply.why.left = vec![57];
+        if let Answer::Failed { kind, .. } = &mut reply.answer {
+            *kind = FailureKind::Lasting;
+        }
+        assert!(ends_with_its_guest(&mut reply) && reply.why.left.is_empty());
+        let Answer::Failed { kind, reason, .. } = &reply.answer else { panic!("{reply:?}") };
+        assert_eq!(*kind, FailureKind::Passing);
+        assert!(reason.ends_with("it hangs in the kernel of the guest, which is given up"), "{reason}");
     }
 
     #[test]

@@ -4,13 +4,17 @@
 //! kernel asks for them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use twox_hash::XxHash64;
 
 use super::decompressed::{self, MOST_BYTES};
 use super::elf;
 use super::error::GuestError;
 use super::kernel_image::KernelImage;
+use crate::sys::cache;
 use crate::sys::regular_file;
 
 /// Most bytes of the list of what is built in.
@@ -26,6 +30,8 @@ pub(super) enum Need {
     Must,
     /// Some kernels have no such thing.
     May,
+    /// An I/O scheduler, which must be there: its module is called like it (`bfq`) or has a tail (`kyber-iosched`).
+    Scheduler,
 }
 
 /// One module, ready to be loaded.
@@ -76,16 +82,30 @@ impl ModuleSet {
             bytes: 0,
         };
         for (name, need) in wanted {
-            let there = finder.visit(&plain(name))?;
-            if !there && *need == Need::Must {
+            let mut there = finder.visit(&plain(name))?;
+            if !there && *need == Need::Scheduler {
+                there = finder.visit(&format!("{}_iosched", plain(name)))? || finder.built_in.is_empty();
+            }
+            if !there && *need != Need::May {
+                let is_scheduler = *need == Need::Scheduler;
                 return Err(GuestError::NoModule {
-                    module: name.clone(),
+                    module: format!("{}{name}", if is_scheduler { "scheduler " } else { "" }),
                     release: kernel.release.clone(),
                     place: kernel.modules_place(),
                 });
             }
         }
         Ok(finder.found)
+    }
+
+    /// XXH64 of names and contents, in 16 hexadecimal digits; `None`: there are none.
+    pub(super) fn digest(&self) -> Option<String> {
+        let mut hasher = XxHash64::with_seed(0);
+        for (name, module) in &self.modules {
+            hasher.write(name.as_bytes());
+            hasher.write(&module.bytes);
+        }
+        (!self.modules.is_empty()).then(|| cache::digits(&hasher))
     }
 
     /// The lines of `modules.dep` (modules.dep(5)): each with what it uses, that to be loaded first last.
@@ -145,7 +165,10 @@ impl Finder<'_> {
         self.bytes += bytes.len();
         if self.visited.len() > MOST_MODULES || self.bytes > MOST_MODULES_BYTES {
             let what = format!("the modules of {} are too many for a guest's memory", self.root.display());
-            return Err(GuestError::NotCopied { what });
+            let hint =
+                "without their debugging symbols they are small: make modules_install INSTALL_MOD_STRIP=1"
+                    .to_owned();
+            return Err(GuestError::NoRoom { what, hint });
         }
         let information = elf::modinfo(&bytes);
         let values = |key: &'static str| {
@@ -263,10 +286,12 @@ mod tests {
             ("libcrc32c.ko", "depends=|"),
             ("helper-soft.ko", "depends=libcrc32c|alias=crypto-crc32c|alias=pci:v*|"),
             ("other.ko", "depends=|"),
+            ("kyber-iosched.ko", "depends=|"),
         ] {
             std::fs::write(kernel_directory.join(name), module(modinfo)).unwrap();
         }
-        std::fs::write(root.path().join("modules.builtin"), "kernel/fs/exportfs/exportfs.ko\n").unwrap();
+        let built_in = "kernel/fs/exportfs/exportfs.ko\nkernel/block/mq-deadline.ko\n";
+        std::fs::write(root.path().join("modules.builtin"), built_in).unwrap();
         let kernel = KernelImage {
             image: "/none".into(),
             release: "6.1".to_owned(),
@@ -282,7 +307,13 @@ mod tests {
         assert_eq!(names, ["libcrc32c", "helper_soft", "xfs"]);
         assert!(set.dependencies().ends_with("kernel/fs/xfs.ko: kernel/fs/libcrc32c.ko\n"));
         assert_eq!(set.aliases(), "alias crypto_crc32c helper_soft\nalias fs_xfs xfs\n");
+        assert!(set.digest().is_some() && of(&[("exportfs", Need::Must)]).unwrap().digest().is_none());
+        assert_ne!(set.digest(), of(&[("other", Need::Must)]).unwrap().digest());
         let missing = of(&[("f2fs", Need::Must)]).unwrap_err().to_string();
         assert!(missing.starts_with("kernel 6.1 has no f2fs: it is neither built in nor in "), "{missing}");
+        assert!(of(&[("other", Need::Scheduler), ("mq-deadline", Need::Scheduler)]).is_ok());
+        assert_eq!(of(&[("kyber", Need::Scheduler)]).unwrap().modules[0].0, "kyber_iosched");
+        let missing = of(&[("nonsense", Need::Scheduler)]).unwrap_err().to_string();
+        assert!(missing.starts_with("kernel 6.1 has no scheduler nonsense: it is neither "), "{missing}");
     }
 }

@@ -123,11 +123,8 @@ impl Needs {
             )?;
         }
         for knob in settings.knobs.iter().filter(|knob| knob.path == "queue/scheduler") {
-            match knob.value.as_str() {
-                "bfq" => self.driver("bfq", Need::May),
-                "kyber" => self.driver("kyber_iosched", Need::May),
-                "mq-deadline" => self.driver("mq_deadline", Need::May),
-                _ => {}
+            if knob.value != "none" {
+                self.driver(&knob.value, Need::Scheduler);
             }
         }
         match (&settings.device, settings.fs) {
@@ -298,7 +295,7 @@ mod tests {
         add("ram:8m", "none");
         assert_eq!(needs.loaded, ["virtio_pci", "virtio_console", "brd", "virtio_blk", "nd_e820", "nd_pmem"]);
         assert_eq!(needs.drivers.last(), Some(&("nd_pmem".to_owned(), Need::Must)));
-        assert!(needs.drivers.contains(&("kyber_iosched".to_owned(), Need::May)));
+        assert!(needs.drivers.contains(&("kyber".to_owned(), Need::Scheduler)));
         assert_eq!(needs.disks.len(), 2);
         assert_eq!(needs.disks_by_name(), [("vd", 2), ("nvme", 0), ("pmem", 1)]);
         assert_eq!((needs.pmem_bytes, needs.memory_bytes), (128 << 20, 8 << 20));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::accelerator::{Accelerator, Kvm};
-use super::known_kernels::{self, KnownKernel};
+use super::known_kernels::{self, KnownKernel, unreadable_kernel};
 use super::machine;
 
 /// What guests can be booted with here.
@@ -20,6 +20,8 @@ pub struct GuestOffer {
     pub kernels: Vec<(String, PathBuf)>,
     /// The release that `kernel=newest` boots; `None`: there is none.
     pub newest: Option<String>,
+    /// An image that only its owner may read.
+    pub unreadable: Option<PathBuf>,
 }
 
 /// What boots will cost.
@@ -50,7 +52,13 @@ pub fn guests_offered(below: &Path) -> GuestOffer {
     let of_path = |kernel: &&KnownKernel| newest == Some(kernel.path.as_path());
     let newest = known.iter().find(of_path).map(|kernel| kernel.release.clone());
     let kernels = known.into_iter().map(|kernel| (kernel.release, kernel.path)).collect();
-    GuestOffer { emulator, accelerator: Kvm::here().described(), kernels, newest }
+    GuestOffer {
+        emulator,
+        accelerator: Kvm::here().described(),
+        kernels,
+        newest,
+        unreadable: unreadable_kernel(),
+    }
 }
 
 /// What this many guests will cost.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::error::GuestError;
-use super::tar;
+use super::{tar, unpacked_before};
 use crate::sys::cache;
 
 /// How long a directory that nobody holds may have been made by somebody who is about to.
@@ -22,7 +22,7 @@ pub(super) fn unpacked(package: &Path) -> Result<PathBuf, GuestError> {
     let digest = cache::digest_of(package).map_err(GuestError::unfit("cannot read", package))?;
     let place = cache::directory("kernels")?;
     let root = place.join(&digest);
-    if root.is_dir() {
+    if unpacked_before::used(&root) {
         return Ok(root);
     }
     cache::remove_abandoned(&place, ABANDONED);
@@ -30,18 +30,23 @@ pub(super) fn unpacked(package: &Path) -> Result<PathBuf, GuestError> {
     let partial =
         tempfile::tempdir_in(&place).map_err(GuestError::io("cannot make a directory in", &place))?;
     // Held until it has its name: who finds it unlocked may take it for left behind.
-    let _held = cache::hold(partial.path()).map_err(GuestError::io("cannot lock", partial.path()))?;
+    let held = cache::hold(partial.path()).map_err(GuestError::io("cannot lock", partial.path()))?;
     unpack(package, partial.path())?;
     let partial = partial.keep();
-    match std::fs::rename(&partial, &root) {
-        Err(error) if !root.is_dir() => Err(GuestError::io("cannot make", &root)(error)),
-        Err(_) => {
-            // Another one was faster; its work is as good.
-            let _ = std::fs::remove_dir_all(partial);
-            Ok(root)
+    if let Err(error) = std::fs::rename(&partial, &root) {
+        if !root.is_dir() {
+            return Err(GuestError::io("cannot make", &root)(error));
         }
-        Ok(()) => Ok(root),
+        // Another one was faster; its work is as good.
+        let _ = std::fs::remove_dir_all(partial);
     }
+    // It is held alone, which would be in the way of holding it with others.
+    drop(held);
+    if !unpacked_before::used(&root) {
+        return Err(GuestError::io("cannot open", &root)(ErrorKind::NotFound.into()));
+    }
+    unpacked_before::prune(&place);
+    Ok(root)
 }
 
 fn unpack(package: &Path, root: &Path) -> Result<(), GuestError> {

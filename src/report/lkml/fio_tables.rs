@@ -81,6 +81,15 @@ impl<'d> FioTables<'d> {
                 Some(if percent.is_finite() { format!("{percent:.decimals$}") } else { "-".to_owned() })
             });
         }
+        if self.arms.len() > 1 {
+            out.push('\n');
+            page.words(
+                out,
+                "Differences are of means; those in whole numbers are cut off toward 0, not rounded.",
+                "",
+                "",
+            );
+        }
         if self.averages.cpu_derived {
             out.push('\n');
             let of = if self.averages.of_all_processes {

@@ -121,6 +121,9 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
          interval.",
         plain_percent(delta)
     );
+    if drawn.iter().filter_map(|(c, _)| c.effect).any(|i| frame.cuts(i.low) || frame.cuts(i.high)) {
+        caption.push_str(" An arrow: the interval goes on beyond the picture.");
+    }
     if drawn.len() < rows.len() {
         caption.push_str(&format!(" {} of {} comparisons are drawn.", drawn.len(), rows.len()));
     }
@@ -149,12 +152,13 @@ impl Frame {
             Form::Narrow => (4.0, form.width() - 4.0),
         };
         let log = |ratio: f64| ratio.max(-0.9999).ln_1p();
-        // An interval without an end must not squeeze all others: ends count up to four times the estimate's way.
+        // An interval without an end must not squeeze all others: the axis goes up to four times the estimate's way, and what ends beyond
+        // has an arrow there.
         let estimates = rows.iter().map(|(c, _)| log(shown_change(c)));
         let reach = estimates.clone().map(f64::abs).fold(log(delta) * 2.0, f64::max) * 4.0;
         let ends = rows.iter().filter_map(|(c, _)| c.effect).flat_map(|i| [log(i.low), log(i.high)]);
         let all = estimates
-            .chain(ends.filter(|end| end.abs() <= reach))
+            .chain(ends.map(|end| end.clamp(-reach, reach)))
             .chain([-log(delta) * 1.6, log(delta) * 1.6]);
         let (low, high) = all.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
         let pad = (high - low) * 0.06;
@@ -166,6 +170,12 @@ impl Frame {
     /// Height of a row.
     fn row(&self) -> f64 {
         self.form.row() + self.label_above
+    }
+
+    /// Whether it lies beyond an end of the axis.
+    fn cuts(&self, ratio: f64) -> bool {
+        let log = ratio.max(-0.9999).ln_1p();
+        log < self.low || log > self.high
     }
 
     fn x(&self, ratio: f64) -> i32 {
@@ -238,6 +248,12 @@ impl Frame {
             area.draw(&PathElement::new([(self.x(i.low), y), (self.x(i.high), y)], line(colour, 2.5)))?;
             for end in [i.low, i.high] {
                 let x = self.x(end);
+                if self.cuts(end) {
+                    let tip = px(6.0) * if end < 0.0 { 1 } else { -1 };
+                    let arrow = [(x + tip, y - px(4.0)), (x, y), (x + tip, y + px(4.0))];
+                    area.draw(&PathElement::new(arrow, line(colour, 2.0)))?;
+                    continue;
+                }
                 area.draw(&PathElement::new([(x, y - px(4.0)), (x, y + px(4.0))], line(colour, 2.0)))?;
             }
             area.draw(&Circle::new(dot, px(5.0), colour.filled()))?;
@@ -280,6 +296,24 @@ mod tests {
         let label = "bs=4k fsync=0 rw=randwrite numjobs=16";
         let svg = forest(&[(&c, label.to_owned())], 0.02, Form::Narrow).unwrap().svg;
         assert!(svg.contains(label), "{svg}");
+    }
+
+    #[test]
+    fn an_interval_that_is_cut_has_an_arrow_and_no_end() {
+        let mut c = made_up().1.comparisons.remove(0);
+        let mut drawn = |low: f64, high: f64| {
+            c.effect = Some(crate::analyse::Interval { estimate: 0.005, low, high });
+            let picture = forest(&[(&c, "row".to_owned())], 0.02, Form::Wide).unwrap();
+            // Ends and arrows are the lines of the bar's colour that are not along it: an arrow has three points.
+            let points = |line: &str| {
+                Some(line.split("points=\"").nth(1)?.split('"').next()?.split_whitespace().count())
+            };
+            let arrows = picture.svg.lines().filter(|line| line.starts_with("<polyline")).filter_map(points);
+            (arrows.filter(|points| *points == 3).count(), picture.caption.contains("An arrow"))
+        };
+        assert_eq!(drawn(-0.14, 0.17), (0, false));
+        assert_eq!(drawn(-0.20, 0.25), (2, true));
+        assert_eq!(drawn(-0.10, f64::INFINITY), (1, true));
     }
 
     /// Comparisons of effects from none to large, in noise from little to much.

@@ -28,7 +28,7 @@ pub(in crate::report) fn quantiles(curves: &[(usize, &QuantileCurve)], row: &str
         return None;
     }
     let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
-    let title = format!("{place}{}.{}", first.direction.name(), first.kind.name());
+    let title = format!("{place}{}", first.kind.metric(first.direction));
     let words: Vec<String> = curves.iter().map(|(_, curve)| describe(curve)).collect();
     let label = format!("Latency quantiles of {title}. {}", words.join("; "));
     let svg =

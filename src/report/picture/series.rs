@@ -38,8 +38,12 @@ pub(in crate::report) fn series(
     unit: &Unit,
     row: &str,
 ) -> Option<Picture> {
-    let lines: Vec<(usize, Vec<Line>)> =
-        arms.iter().map(|arm| (arm.index, arm.trials.iter().map(|s| thinned(s)).collect())).collect();
+    // All alike, however long each is: lines are averaged point by point.
+    let most = arms.iter().flat_map(|arm| &arm.trials).map(|series| series.values.len()).max().unwrap_or(0);
+    let chunk = most.div_ceil(MOST_POINTS).max(1);
+    let of_arm =
+        |arm: &ArmSeries<'_>| (arm.index, arm.trials.iter().map(|series| thinned(series, chunk)).collect());
+    let lines: Vec<(usize, Vec<Line>)> = arms.iter().map(of_arm).collect();
     let values = || lines.iter().flat_map(|(_, trials)| trials.iter().flatten());
     let (low, high) = padded(values().map(|(_, y)| *y), 0.06)?;
     let end = values().map(|(x, _)| *x).fold(0.0, f64::max);
@@ -60,9 +64,8 @@ pub(in crate::report) fn series(
     Some(Picture { title, caption, arms: arms.iter().map(|arm| arm.index).collect(), svg, narrow: None })
 }
 
-/// (seconds, value) in the middle of each interval, neighbours averaged when there are too many.
-fn thinned(series: &Series) -> Line {
-    let chunk = series.values.len().div_ceil(MOST_POINTS).max(1);
+/// (seconds, value) in the middle of each interval, so many neighbours averaged.
+fn thinned(series: &Series, chunk: usize) -> Line {
     series
         .values
         .chunks(chunk)
@@ -129,4 +132,28 @@ fn paint(
         chart.draw_series([PathElement::new(mean_line(trials), line(palette::arm(*arm), 2.5))])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_of_unlike_length_are_averaged_at_the_same_seconds() {
+        let one = MOST_POINTS - 1;
+        let trials: Vec<Series> = [one, one + 2]
+            .map(|length| Series {
+                job: String::new(),
+                name: "write.bw".to_owned(),
+                interval_s: 1.0,
+                values: (0..length).map(|at| at as f64).collect(),
+            })
+            .into();
+        let chunk = (one + 2).div_ceil(MOST_POINTS);
+        let lines: Vec<Line> = trials.iter().map(|series| thinned(series, chunk)).collect();
+        let mean = mean_line(&lines);
+        assert!(mean.is_sorted_by(|a, b| a.0 < b.0), "{mean:?}");
+        let arm = ArmSeries { index: 0, label: "a".to_owned(), trials: trials.iter().collect() };
+        assert!(series(&[arm], "write.bw", &Unit::BytesPerSecond, "").is_some());
+    }
 }

@@ -9,7 +9,7 @@ use super::palette::{self, AXIS, GRID, INK, MUTED, TONES};
 use super::{Form, Picture};
 use crate::report::layout::shorten;
 use crate::report::verdict_words::Tone;
-use crate::units::{Scale, Unit};
+use crate::units::Scale;
 
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 30.0;
@@ -33,7 +33,7 @@ pub(in crate::report) struct Bar {
     pub(in crate::report) tone: Tone,
 }
 
-/// The bars between two ends, which are arms with their times in words; `None` where there is nothing to draw.
+/// The bars between two ends, which are arms with their times in words, on an axis in the unit of all of them; `None` where there is nothing to draw.
 pub(in crate::report) fn waterfall(
     baseline_ns: f64,
     bars: &[Bar],
@@ -41,6 +41,7 @@ pub(in crate::report) fn waterfall(
     arms: [usize; 2],
     title: &str,
     form: Form,
+    scale: &Scale,
 ) -> Option<Picture> {
     let sum = baseline_ns + bars.iter().map(|bar| bar.ns).sum::<f64>();
     if !sum.is_finite() {
@@ -54,7 +55,7 @@ pub(in crate::report) fn waterfall(
         reached += bar.ns;
     }
     rows.push(Row::of_arm(&ends[1], arms[1], sum));
-    let frame = Frame::around(&rows, form)?;
+    let frame = Frame::around(&rows, form, scale.clone())?;
     let words: Vec<String> = rows.iter().map(|row| format!("{} {}", row.label, row.value)).collect();
     let height = TOP + frame.row() * rows.len() as f64 + BOTTOM;
     let svg = draw((frame.width(), height), title, &format!("{title}: {}", words.join("; ")), |area| {
@@ -97,10 +98,9 @@ struct Frame {
 }
 
 impl Frame {
-    fn around(rows: &[Row<'_>], form: Form) -> Option<Frame> {
+    fn around(rows: &[Row<'_>], form: Form, scale: Scale) -> Option<Frame> {
         let ends = rows.iter().flat_map(|row| [row.from, row.to]);
         let (low, high) = padded(ends, 0.0)?;
-        let scale = Scale::for_column(&Unit::Nanoseconds, [high]);
         Some(Frame { form, low: low.min(0.0), high, scale })
     }
 
@@ -148,7 +148,8 @@ impl Frame {
                 _ => HPos::Center,
             };
             let place = (px(at), bottom + px(14.0));
-            area.draw(&Text::new(tick_text(tick, decimals), place, anchored(12.0, MUTED, side)))?;
+            let words = format!("{} {}", tick_text(tick, decimals), self.scale.symbol);
+            area.draw(&Text::new(words, place, anchored(12.0, MUTED, side)))?;
         }
         Ok(())
     }
@@ -184,6 +185,10 @@ mod tests {
         Bar { label: label.to_owned(), ns, value: format!("{ns:+}"), tone }
     }
 
+    fn microseconds() -> Scale {
+        Scale::for_column(&crate::units::Unit::Nanoseconds, [10_000.0])
+    }
+
     #[test]
     fn bars_lead_from_the_baseline_to_the_candidate() {
         let bars = [
@@ -193,7 +198,9 @@ mod tests {
         ];
         let ends = [("a".to_owned(), "10 µs".to_owned()), ("b".to_owned(), "17 µs".to_owned())];
         for form in [Form::Wide, Form::Narrow] {
-            let picture = waterfall(10_000.0, &bars, &ends, [0, 1], "time", form).unwrap();
+            let scale = microseconds();
+            let picture = waterfall(10_000.0, &bars, &ends, [0, 1], "time", form, &scale).unwrap();
+            assert!(picture.svg.contains("15 µs") || picture.svg.contains("10 µs\n"), "{}", picture.svg);
             assert_eq!(picture.svg.matches("<rect").count(), 5, "{}", picture.svg);
             assert!(picture.svg.contains("waits +8000; kernel CPU -1000; unexplained +0; b 17 µs"));
         }
@@ -202,6 +209,6 @@ mod tests {
     #[test]
     fn times_that_are_no_numbers_are_not_drawn() {
         let ends = [("a".to_owned(), String::new()), ("b".to_owned(), String::new())];
-        assert!(waterfall(f64::NAN, &[], &ends, [0, 1], "time", Form::Wide).is_none());
+        assert!(waterfall(f64::NAN, &[], &ends, [0, 1], "time", Form::Wide, &microseconds()).is_none());
     }
 }

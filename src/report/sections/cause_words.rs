@@ -37,7 +37,7 @@ fn named(what: &What, fell: bool, names: &Names<'_>) -> String {
         What::UserTime { rest } => format!("{}user CPU", other(rest)),
         What::KernelTime { rest } => format!("{}kernel CPU", other(rest)),
         What::ProcessorTime { rest } => format!("{}CPU", other(rest)),
-        What::WaitingToRun => "waiting to run (processors were busy)".to_owned(),
+        What::WaitingToRun => "waiting to run (for a processor)".to_owned(),
         What::Storage { rest } => format!("{}waiting for storage", other(rest)),
         What::Asleep { rest: false, with } => called(*with).to_owned(),
         What::Asleep { rest: true, .. } => "asleep elsewhere".to_owned(),

@@ -70,6 +70,8 @@ struct Failure {
     /// The cell, `direct=1, bs=4k`; of several that ended for one reason their number and the levels they share, of skipped ones the
     /// latter.
     cell: String,
+    /// All of them, as indices of the run's cells.
+    cells: BTreeSet<u32>,
     /// How many trials.
     #[serde(rename = "trials")]
     count: usize,
@@ -112,7 +114,7 @@ const MOST_ROUNDS: usize = 10;
 /// is rarely one cell's affair. Of two attempts at a trial the second one counts; the first is told when it failed
 /// otherwise, or when the second did not.
 fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
-    let mut groups: Vec<(BTreeSet<u32>, Failure)> = Vec::new();
+    let mut groups: Vec<Failure> = Vec::new();
     let mut untold = 0;
     let place = |trial: &Trial| (trial.round, trial.position, trial.cell);
     let mut last: HashMap<_, &Trial> = HashMap::new();
@@ -138,10 +140,10 @@ fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
         };
         let known = groups
             .iter_mut()
-            .find(|(_, group)| group.what == what && group.then == then && group.reason == *reason);
-        if let Some((cells, group)) = known {
+            .find(|group| group.what == what && group.then == then && group.reason == *reason);
+        if let Some(group) = known {
             group.count += 1;
-            cells.insert(trial.cell);
+            group.cells.insert(trial.cell);
             if group.rounds.len() < MOST_ROUNDS && !group.rounds.contains(&(trial.round + 1)) {
                 group.rounds.push(trial.round + 1);
             }
@@ -150,22 +152,24 @@ fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
                 what,
                 then,
                 cell: String::new(),
+                cells: BTreeSet::from([trial.cell]),
                 count: 1,
                 rounds: vec![trial.round + 1],
                 reason: reason.clone(),
                 command: command.to_owned(),
                 output: output.to_owned(),
             };
-            groups.push((BTreeSet::from([trial.cell]), failure));
+            groups.push(failure);
         } else {
             untold += 1;
         }
     }
-    let told = |(cells, failure): (BTreeSet<u32>, Failure)| {
-        let shared = shared_levels(run, &cells, names);
-        let cell = match cells.len() {
-            2.. if failure.what != Ended::Skipped && shared.is_empty() => format!("{} cells", cells.len()),
-            2.. if failure.what != Ended::Skipped => format!("{} cells of {shared}", cells.len()),
+    let told = |failure: Failure| {
+        let shared = shared_levels(run, &failure.cells, names);
+        let cells = failure.cells.len();
+        let cell = match cells {
+            2.. if failure.what != Ended::Skipped && shared.is_empty() => format!("{cells} cells"),
+            2.. if failure.what != Ended::Skipped => format!("{cells} cells of {shared}"),
             _ => shared,
         };
         Failure { cell, ..failure }

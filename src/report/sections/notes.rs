@@ -23,7 +23,7 @@ const WAY: GivesWay = GivesWay { turn: Some(2), called: "the notes", most: [8, 4
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { run, analysis, options, names, primary, .. } = material;
     let notes = notes(run, analysis, &common_caveats(primary), options.detail, names);
-    let all = notes.into_iter().chain(noise(run, analysis.noise_floor.as_ref()));
+    let all = notes.into_iter().chain(noise(run, analysis));
     let blocks = vec![
         Block::Footnotes,
         Block::List(List::of(all)),
@@ -42,7 +42,7 @@ fn json(document: &Document<'_>) -> String {
 }
 
 fn noise_json(document: &Document<'_>) -> String {
-    crate::report::json::written(&noise(document.run, document.analysis.noise_floor.as_ref()))
+    crate::report::json::written(&noise(document.run, document.analysis))
 }
 
 /// The caveats of one comparison, in one cell.

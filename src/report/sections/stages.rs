@@ -154,6 +154,6 @@ fn waterfall(document: &Document<'_>, times: &RequestTimes, form: Form) -> Optio
     let ends = [0, 1].map(|at| (names.arm(arms[at]), with_unit(ns(whole[at]), &scale)));
     let title = format!("{}, {}", pair(times, &names), mean_time(times));
     let places = arms.map(|arm| index_of(document, arm));
-    picture::waterfall(ns(times.whole.baseline), &bars, &ends, places, &title, form)
+    picture::waterfall(ns(times.whole.baseline), &bars, &ends, places, &title, form, &scale)
         .map(|drawn| Picture { caption: CAPTION.to_owned(), ..drawn })
 }

@@ -2,7 +2,7 @@
 //!
 //! Enters: a [`Run`]. Leaves: sentences. It must not know what any of them means.
 
-use crate::record::{NoteKind, Run, Trial};
+use crate::record::{Note, NoteKind, Run, Trial};
 use crate::report::counts::Counted;
 use crate::report::words::{Names, count};
 
@@ -47,11 +47,12 @@ fn notes_where(
     told: impl Fn(NoteKind) -> bool,
 ) -> Vec<String> {
     let mut texts: Vec<&str> = Vec::new();
-    for trial in trials {
-        for text in trial.notes.iter().filter(|note| told(note.kind)).map(|note| note.text.as_str()) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
+    let all = trials.iter().flat_map(|trial| &trial.notes).filter(|note| told(note.kind));
+    // Faults of the kernel first: there are never too many of the others for them.
+    let (faults, others): (Vec<&Note>, Vec<&Note>) = all.partition(|note| note.kind == NoteKind::Fault);
+    for text in faults.into_iter().chain(others).map(|note| note.text.as_str()) {
+        if !texts.contains(&text) {
+            texts.push(text);
         }
     }
     // What differs in a count is one text, which holds wherever one of them does.
@@ -180,7 +181,8 @@ mod tests {
         }
         assert_eq!(watched_audits(&watched, "cache", &Names::of_factor("cache")), Vec::<String>::new());
         let factor = "watched".to_owned();
-        watched.design.explains = Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor });
+        watched.design.explains =
+            Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor, observers: Vec::new() });
         let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
         assert_eq!(watched_audits(&watched, "cache", &Names::of_factor("cache")), told);
         // Another group of observers, which does not audit.

@@ -106,8 +106,10 @@ fn is_faster(price: &WatchingPrice) -> bool {
 }
 
 fn loss(lost: &WatchingLoss) -> String {
+    // Its counts are the kernel's own.
+    let what = if lost.observer == "fs" { "times" } else { "figures" };
     format!(
-        "{}: events were lost in {} of {} watched trials, at most {}: its figures lack them",
+        "{}: events were lost in {} of {} watched trials, at most {}: its {what} lack them",
         lost.observer, lost.trials, lost.of, lost.most
     )
 }

@@ -118,7 +118,9 @@ fn drawn(document: &Document<'_>) -> Option<Drawings> {
         let (bars, ends) = (bars(why, budget, &names), ends(why, budget, &names));
         let arms = [&why.baseline, &why.candidate].map(|arm| index_of(document, arm));
         let title = pair(why, &names);
-        let drawn = |form| picture::waterfall(budget.total.baseline_ns, &bars, &ends, arms, &title, form);
+        let scale = super::budget::scale(&budget.total);
+        let drawn =
+            |form| picture::waterfall(budget.total.baseline_ns, &bars, &ends, arms, &title, form, &scale);
         drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|p| p.svg), ..wide })
     };
     let pictures: Vec<Picture> = all.iter().take(MOST_ROWS).filter_map(picture).collect();

@@ -3,10 +3,10 @@
 //! Enters: a [`Why`] and the budget it belongs to. Leaves: bars with their names, a table of locks. Nothing is ranked or added up here but
 //! the end of the last bar, which is where the bars lead.
 
-use super::budget::{name, scale, signed, with_unit};
+use super::budget::{scale, signed, with_unit};
 use super::cause_words::{figure, kind_words, what};
-use super::why_words::{one, pair};
-use crate::analyse::{Budget, Cause, Grade, Unsure, What, Why};
+use super::why_words::{one, pair, unsure_part};
+use crate::analyse::{Budget, Cause, Grade, What, Why};
 use crate::report::layout::one_line;
 use crate::report::picture::Bar;
 use crate::report::table::{Head, Of, Table, TableRow};
@@ -26,9 +26,10 @@ pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
     let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
     let mut bars: Vec<Bar> = accounts.filter_map(of).collect();
     let mut unnamed = why.unnamed_ns;
-    for Unsure { part, difference_ns, .. } in &why.unsure {
-        unnamed -= difference_ns.estimate;
-        bars.push(bar(format!("{}, not sure", name(*part, budget)), difference_ns.estimate, Tone::Same));
+    for unsure in &why.unsure {
+        let ns = unsure.difference_ns.estimate;
+        unnamed -= ns;
+        bars.push(bar(unsure_part(unsure, budget), ns, Tone::Same));
     }
     if unnamed.abs() >= budget.least_ns / 10.0 {
         bars.push(bar("too small or unclear to name".to_owned(), unnamed, Tone::Same));

@@ -259,10 +259,16 @@ fn smaller(why: &Why, scale: &Scale, names: &Names<'_>) -> String {
 fn unsure(of: &Unsure, budget: &Budget) -> String {
     let Interval { estimate, low, high } = of.difference_ns;
     let scale = scale(&budget.total);
+    let [low, high] = [low, high].map(|end| signed(end, &scale));
+    format!("{}: {}: [{low}, {high}]", signed(estimate, &scale), unsure_part(of, budget))
+}
+
+/// Which part it is, and whether its difference is proven: one that is may still be too small for a cause.
+pub(super) fn unsure_part(of: &Unsure, budget: &Budget) -> String {
+    let Interval { low, high, .. } = of.difference_ns;
     let rest = if of.rest { "the rest of " } else { "" };
     let sure = if low > 0.0 || high < 0.0 { "" } else { ", not sure" };
-    let [low, high] = [low, high].map(|end| signed(end, &scale));
-    format!("{}: {rest}{}{sure}: [{low}, {high}]", signed(estimate, &scale), name(of.part, budget))
+    format!("{rest}{}{sure}", name(of.part, budget))
 }
 
 /// How much of the sleep was for storage, as watched trials saw it.

@@ -190,7 +190,7 @@ fn no_cause_is_claimed_of_a_time_that_moves_against_the_verdict() {
     let said = |why: &Why, ns: f64| brief(why, Some(&budget(2000.0, ns)), &names()).replace(NBSP, " ");
     assert_eq!(
         said(&why, 10_000.0),
-        "direct=1: time an operation +10.00 µs: 93 % waiting to run (processors were busy); unexplained +0.90 µs"
+        "direct=1: time an operation +10.00 µs: 93 % waiting to run (for a processor); unexplained +0.90 µs"
     );
     let faster = Why { is_better: true, ..why };
     assert_eq!(said(&faster, 10_000.0), "direct=1: time an operation +10.00 µs although it is faster");

@@ -24,16 +24,29 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 /// Values within trials, where engines recorded them.
 fn drawn(document: &Document<'_>) -> Option<Drawings> {
-    let has_any = document.run.trials.iter().any(|trial| !trial.series.is_empty());
-    let rows = if has_any { rows(document) } else { Vec::new() };
-    let pictures: Vec<Picture> =
-        rows.iter().take(MOST_ROWS).filter_map(|row| row_series(document, &row.first()?.row)).collect();
-    Drawings::of(pictures, false, 0)
+    let mut names: Vec<&str> = Vec::new();
+    for series in document.run.trials.iter().flat_map(|trial| &trial.series) {
+        if !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
+        }
+    }
+    // A row that several metrics decide is one.
+    let mut keys: Vec<&RowKey> = Vec::new();
+    let rows = if names.is_empty() { Vec::new() } else { rows(document) };
+    for row in rows.iter().filter_map(|row| Some(&row.first()?.row)) {
+        if !keys.contains(&row) {
+            keys.push(row);
+        }
+    }
+    let all = keys.iter().flat_map(|row| names.iter().map(move |name| (*row, *name)));
+    let left_out = (keys.len() * names.len()).saturating_sub(MOST_ROWS);
+    let pictures = all.take(MOST_ROWS).filter_map(|(row, name)| row_series(document, row, name)).collect();
+    Drawings::of(pictures, false, left_out)
 }
 
-fn row_series(document: &Document<'_>, row: &RowKey) -> Option<Picture> {
+/// The series of this name in the trials of a row.
+fn row_series(document: &Document<'_>, row: &RowKey, name: &str) -> Option<Picture> {
     let run = document.run;
-    let mut name: Option<&str> = None;
     let mut arms = Vec::new();
     for (index, label) in document.analysis.arms.iter().enumerate() {
         let of_arm: Vec<&Trial> = run
@@ -49,17 +62,12 @@ fn row_series(document: &Document<'_>, row: &RowKey) -> Option<Picture> {
         for trial in of_arm.into_iter().step_by(stride) {
             let fits =
                 |series: &&Series| series.job.is_empty() || row.job.is_empty() || series.job == row.job;
-            let wanted = |series: &&Series| name.is_none_or(|name| name == series.name) && fits(series);
-            if let Some(series) = trial.series.iter().find(wanted) {
-                name = Some(&series.name);
-                trials.push(series);
-            }
+            trials.extend(trial.series.iter().find(|series| series.name == name && fits(series)));
         }
         if !trials.is_empty() {
             arms.push(picture::ArmSeries { index, label: document.arm(label), trials });
         }
     }
-    let name = name?;
     let unit = run.metrics.iter().find(|metric| metric.name == name).map_or(Unit::Count, |m| m.unit.clone());
     picture::series(&arms, name, &unit, &document.row(row))
 }

@@ -35,3 +35,6 @@ randwrite1    0    0    0    6    6   -5  8.44 -31.12 -60.14
 randread1    52   52  -34    0    0    0 23.03 -18.80 -94.00
 readwrite1   83   83  -45   83   83  -45 20.40 -16.60 -90.09
 randrw1      40   40  -29   40   40  -29 26.61 -23.29 -91.63
+
+Differences are of means; those in whole numbers are cut off toward 0,
+not rounded.

@@ -10,7 +10,7 @@ engine native 0.1.0 - assay 0.1.0 - delta 2 %
     write.bw +0.4 % [-0.5, +1.2], 12 rounds
   bs=64k: undecided whether direct=1 differs from direct=0: write.bw
     -1.3 % [-9.2, +7.2], 11 rounds; about 619 rounds would probably show
-    that nothing differs beyond 2 % [2] [3]
+    that nothing differs beyond 2 % (--rounds 619) [2] [3]
   bs=1m: direct=1 is faster than direct=0 by more than 2 %: write.bw
     +21.6 % [+19.2, +24.1], 12 rounds [1]
 
@@ -54,6 +54,9 @@ bs  KB/s IOPS msec KB/s IOPS msec   usr  sys  csw
 64k    0    0    0    7    7    6 12.41 8.12 1.05
 1m     0    0    0    3    3    3 11.78 4.49 1.21
 
+Differences are of means; those in whole numbers are cut off toward 0,
+not rounded.
+
 usr and sys are CPU time in % of the job's run time.
 
 [1] stopped as soon as it was clear: such an estimate is too large on
@@ -69,11 +72,11 @@ notes
 - 4 comparisons share one error rate, so each is judged more strictly
 - a virtual disk answers for the device: its host's page cache may hold
   what was written
-- noise floor (A/A run 5): write.bw against itself spreads by 1.1 % from
-  round to round (0.79 % to 1.81 %, 2 A/A runs together), interval
-  +/- 0.89 %; the smallest effect that 30 rounds would show is 0.76 %; 1
-  of 12 A/A runs claimed a difference (at most 5 % should; binomial
-  p = 0.460)
+- noise floor (A/A run 5): write.bw of direct=0, bs=4k against itself
+  spreads by 1.1 % from round to round (0.79 % to 1.81 %, 2 A/A runs
+  together), interval +/- 0.89 %; the smallest effect that 30 rounds
+  would show in one comparison alone is 0.76 %; 1 of 12 A/A runs claimed
+  a difference (at most 5 % should; binomial p = 0.460)
 
 undeclared differences between the arms
 - queue.scheduler: mq-deadline for direct=0; none for direct=1

@@ -38,6 +38,14 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_of_the_journal_that_was_watched_is_not_counted_twice() {
+        let lock = ("locks.at.rwsem_R.xlog_cil_commit", 0.0, 0.7);
+        let sleep = ("waits.at.xlog_cil_commit", 0.0, 0.7);
+        assert_eq!(found(&[WATCHED, ("locks.lost", 0.0, 0.0), lock, sleep], "commit_wait"), []);
+        assert_eq!(found(&[WATCHED, sleep], "commit_wait").len(), 1);
+    }
+
+    #[test]
     fn as_much_sleep_in_both_arms_is_silent() {
         assert_eq!(found(&[WATCHED, ("waits.at.jbd2_log_wait_commit", 0.3, 0.3)], "commit_wait"), []);
         assert_eq!(found(&[WATCHED, ("waits.at.blkdev_issue_flush", 0.1, 0.8)], "commit_wait"), []);

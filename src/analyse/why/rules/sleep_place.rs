@@ -5,25 +5,22 @@
 //! what matters.
 
 use super::super::cause::{Cause, What};
-use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, is_mutex, only_sleeps, place};
+use super::super::names::{LOCKS_WATCHED, Place, WAITS_AT, is_mutex, place};
 use super::super::pair::Pair;
 use super::rule::{Rule, add_waker};
-use super::storage_wait::part_here;
+use super::storage_wait::{lock_callers, part_here};
 
 pub(super) const RULE: Rule = Rule { name: "sleep_place", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let Some(watched) = &pair.watched else { return Vec::new() };
     let locks_watched = watched.source.rounds_with(&[LOCKS_WATCHED]) > 0;
-    // The same sleep, seen by two observers.
-    let places = watched.source.below(LOCKS_AT);
-    let locks = places.iter().filter_map(|place| place.split_once('.'));
-    let callers: Vec<&str> = locks.filter(|(kind, _)| only_sleeps(kind)).map(|(_, caller)| caller).collect();
+    let callers = lock_callers(pair);
     let mut causes = pair.places(RULE.name, WAITS_AT, |function| {
         let told = match place(function) {
             Place::Flush | Place::Commit => true,
             Place::Lock => locks_watched && !is_mutex(function),
-            Place::Other => callers.contains(&function),
+            Place::Other => callers.iter().any(|caller| caller == function),
         };
         let what = What::Sleep { at: function.to_owned() };
         (!told).then(|| (what, Some(part_here(pair, function))))

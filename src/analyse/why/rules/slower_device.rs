@@ -5,7 +5,8 @@
 //! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
 //! are loop, dm or md devices, which are software; where the factor changes which places of the device are read or written (sequential
 //! against random, another filesystem);
-//! and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
+//! where a kernel or what it does is compared and nobody watched how long the driver had the requests (`--observe blocks`), or that did not
+//! rise; and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, Grade, What};
@@ -55,9 +56,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
             && Pair::is_alike(&size, ALIKE)
             && Pair::is_alike(&at_least_one(depth), AS_MANY);
         let reach = requests.baseline.min(requests.candidate) >= REACHES;
-        let longer = values[pair.worse] > (1.0 + LEAST_RISE) * values[1 - pair.worse];
+        let rises = |values: [f64; 2]| values[pair.worse] > (1.0 + LEAST_RISE) * values[1 - pair.worse];
+        let watched = pair.watched.as_ref().and_then(|watched| watched.source.plain(seen, Unit::Seconds));
+        // What the driver had it for, where that was watched. The counters have the way through the kernel in them, too.
+        let of_driver = watched.as_ref().map(|shown| rises([shown.baseline, shown.candidate]));
+        let longer = rises(values) && of_driver.unwrap_or(!pair.factor.is_some_and(changes_the_kernel));
         (same && reach && longer && pair.costs(&took)).then(|| {
-            let watched = pair.watched.as_ref().and_then(|watched| watched.source.plain(seen, Unit::Seconds));
             let evidence = [Some(took), watched, Some(requests)].into_iter().flatten().collect();
             Cause::new(RULE.name, Grade::GoesWith, What::SlowerDevice { direction }, evidence)
         })
@@ -92,6 +96,18 @@ const PLACES: [&str; 26] = [
     "percentage_random", "percentage_sequential", "norandommap", "rw_sequencer", "rwmixread", "rwmixwrite",
     "fallocate", "fs", "mkfs", "mount", "state", "extsize", "zonemode",
 ];
+
+/// What changes the way of a request through the kernel.
+const KERNELS: [&str; 10] =
+    ["kernel", "patch", "rev", "source", "config", "kernel_args", "modules", "cpus", "memory", "hipri"];
+
+fn changes_the_kernel(factor: &Factor) -> bool {
+    let is_one = |key: &String| {
+        let key = key.strip_prefix("target.").or_else(|| key.strip_prefix("job.")).unwrap_or(key);
+        KERNELS.contains(&key)
+    };
+    std::iter::once(&factor.name).chain(&factor.sets).any(is_one)
+}
 
 fn leads_to_other_places(factor: &Factor) -> bool {
     let is_one = |key: &String| {
@@ -178,6 +194,13 @@ mod tests {
         let of = |name: &str| super::leads_to_other_places(&super::Factor::new(name, Vec::new()));
         assert!(of("rw") && of("job.size") && of("target.fs") && of("mount"));
         assert!(!of("device") && !of("kernel") && !of("iodepth"));
+        let of_kernel = |name: &str| super::changes_the_kernel(&super::Factor::new(name, Vec::new()));
+        assert!(
+            of_kernel("kernel")
+                && of_kernel("target.patch")
+                && of_kernel("job.hipri")
+                && !of_kernel("device")
+        );
         let sets = super::Factor { sets: vec!["rw".to_owned()], ..super::Factor::new("pattern", Vec::new()) };
         assert!(super::leads_to_other_places(&sets));
     }

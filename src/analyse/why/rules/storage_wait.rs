@@ -5,7 +5,7 @@
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
-use super::super::names::{Place, STORAGE_WATCHED, WAITS_AT, part_of_sleep, place};
+use super::super::names::{LOCKS_AT, Place, STORAGE_WATCHED, WAITS_AT, only_sleeps, part_of_sleep, place};
 use super::super::pair::Pair;
 use super::rule::{Rule, add_waker, agrees, is_noise, rest};
 use crate::record::Unit;
@@ -56,8 +56,11 @@ pub(super) fn sleeps_at(
     what: fn(String) -> What,
     took: &str,
 ) -> Vec<Cause> {
+    let callers = lock_callers(pair);
     let mut causes = pair.places(rule, WAITS_AT, |function| {
-        (place(function) == of).then(|| (what(function.to_owned()), Some(part_here(pair, function))))
+        let is_lock = callers.iter().any(|caller| caller == function);
+        (place(function) == of && !is_lock)
+            .then(|| (what(function.to_owned()), Some(part_here(pair, function))))
     });
     let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(took, Unit::Seconds));
     for cause in &mut causes {
@@ -66,6 +69,13 @@ pub(super) fn sleeps_at(
         add_waker(pair, cause);
     }
     causes
+}
+
+/// The functions at which a watched lock is waited for that only sleeps: the same sleep, seen by two observers.
+pub(super) fn lock_callers(pair: &Pair<'_>) -> Vec<String> {
+    let places = pair.watched.as_ref().map(|watched| watched.source.below(LOCKS_AT)).unwrap_or_default();
+    let locks = places.iter().filter_map(|place| place.split_once('.'));
+    locks.filter(|(kind, _)| only_sleeps(kind)).map(|(_, caller)| caller.to_owned()).collect()
 }
 
 /// The part of the budget that a sleep in a function belongs to: where waiting for storage is not counted, it is in the other sleep.

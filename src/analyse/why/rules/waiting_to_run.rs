@@ -1,7 +1,8 @@
 //! Workers that are ready to run and have no processor.
 //!
-//! Needs: the budget with `/proc/PID/schedstat`. Concludes: all processors were busy, with them or with others, a part of the sum. How
-//! often workers lost their processor stands beside it where that moves the same way. Silent where it differs by less than what matters, or is not counted.
+//! Needs: the budget with `/proc/PID/schedstat`. Concludes: the wait for a processor, all being busy or after a wake-up, a part of the sum. How
+//! often workers lost their processor, which only busy ones take away, stands beside it where that moves the same way. Silent where it
+//! differs by less than what matters, or is not counted.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};

@@ -1,0 +1,209 @@
+//! A kind of guest: what its trials need, the kernel it boots, the guest that runs.
+//!
+//! Enters: settings and needs of trials. Leaves: a booted [`Guest`], and in replies what only the host knows of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::accelerator::{Accelerator, Mishap};
+use super::error::GuestError;
+use super::guest::{Ended, Guest};
+use super::initramfs;
+use super::kernel_image::KernelImage;
+use super::machine::{self, Machine};
+use super::needs::Needs;
+use super::vmlinux;
+use crate::launch::{Answer, Reply};
+use crate::record::HostFacts;
+use crate::sys::cache;
+use crate::target::GuestSettings;
+
+/// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
+pub(super) struct Kind {
+    pub(super) settings: GuestSettings,
+    /// Bytes of persistent memory; `None`: no trial has wanted any so far.
+    pub(super) pmem: Option<u64>,
+    pub(super) needs: Needs,
+    pub(super) kernel: Option<KernelImage>,
+    /// Digest of the image when it was first looked at.
+    image_digest: Option<String>,
+    /// Digest of the modules that trials need.
+    pub(super) modules_digest: Option<String>,
+    /// Whether another kernel of the run has its modules from the same directory.
+    pub(super) shares_modules: bool,
+    initramfs: Option<PathBuf>,
+    pub(super) running: Option<Guest>,
+    /// It was learned of or booted since the last round ended.
+    pub(super) of_this_round: bool,
+    /// What the last one that died in this round died of, where nothing was measured in it and the emulator may be why.
+    pub(super) booted_again: Option<Mishap>,
+}
+
+impl Kind {
+    /// One of which nothing is known but what it is asked for with.
+    pub(super) fn new(settings: &GuestSettings, pmem: Option<u64>) -> Kind {
+        Kind {
+            settings: settings.clone(),
+            pmem,
+            needs: Needs::of(settings),
+            kernel: None,
+            image_digest: None,
+            modules_digest: None,
+            shares_modules: false,
+            initramfs: None,
+            running: None,
+            of_this_round: true,
+            booted_again: None,
+        }
+    }
+
+    /// Whether trials with these settings that want so much persistent memory are run in it: of several the first one.
+    pub(super) fn holds(&self, settings: &GuestSettings, pmem: Option<u64>) -> bool {
+        self.settings == *settings && (pmem.is_none() || self.pmem == pmem)
+    }
+
+    pub(super) fn kernel(&mut self) -> Result<&KernelImage, GuestError> {
+        let opened = match self.kernel.take() {
+            Some(kernel) => kernel,
+            None => KernelImage::open(self.settings.kernel.as_deref().unwrap_or(Path::new("")))?,
+        };
+        Ok(self.kernel.insert(opened))
+    }
+
+    /// Whether both boot an image of the same contents with modules of the same contents.
+    pub(super) fn boots_as(&self, other: &Kind) -> bool {
+        // Of a kernel with modules a trial may load none.
+        let modules = |kind: &Kind| {
+            let has_some = kind.kernel.as_ref().is_some_and(|kernel| kernel.modules.is_some());
+            has_some.then(|| kind.modules_digest.clone().unwrap_or_default()).or(kind.modules_digest.clone())
+        };
+        let of = |kind: &Kind| kind.image_digest.clone().zip(modules(kind));
+        let rest = |kind: &Kind| {
+            let mut settings = GuestSettings { kernel: None, facts: Vec::new(), ..kind.settings.clone() };
+            settings.build = GuestSettings::default().build;
+            settings
+        };
+        of(self).is_some() && of(self) == of(other) && rest(self) == rest(other)
+    }
+
+    /// Refuses an image that has become another one since the run began: its tree was built again.
+    pub(super) fn same_image(&mut self) -> Result<(), GuestError> {
+        let image = self.kernel()?.image.clone();
+        let now = cache::digest_of(&image).map_err(GuestError::unfit("cannot read", &image))?;
+        match &self.image_digest {
+            Some(before) if *before != now => Err(GuestError::Changed { path: image }),
+            _ => {
+                self.image_digest = Some(now);
+                Ok(())
+            }
+        }
+    }
+
+    /// Boots one; its files lie in a directory and bear a name.
+    pub(super) fn boot(
+        &mut self,
+        accelerator: Accelerator,
+        decompressed: bool,
+        (directory, name): (&Path, &str),
+        cancelled: &AtomicBool,
+    ) -> Result<Guest, Ended> {
+        let kernel = self.kernel().map_err(Ended::Dead)?.clone();
+        self.same_image().map_err(Ended::Dead)?;
+        let initramfs = match &self.initramfs {
+            // It may have been removed from the cache meanwhile.
+            Some(path) if path.exists() => path.clone(),
+            _ => initramfs::packed(&kernel, &self.needs).map_err(Ended::Dead)?,
+        };
+        self.initramfs = Some(initramfs.clone());
+        let alone = decompressed.then(|| vmlinux::unpacked(&kernel.image)).flatten();
+        let machine = Machine {
+            kernel: alone.as_deref().unwrap_or(&kernel.image),
+            initramfs: &initramfs,
+            settings: &self.settings,
+            needs: &self.needs,
+            accelerator,
+            directory,
+            name,
+        };
+        Guest::boot(&machine, cancelled)
+    }
+
+    /// Adds what only the host knows.
+    pub(super) fn tell(&self, guest: &Guest, reply: &mut Reply) {
+        let facts = &mut reply.facts;
+        if *facts != HostFacts::default() {
+            facts.set("guest.accelerator", guest.accelerator.name());
+            facts.set("guest.image", guest.image);
+            facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
+            facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
+            // The guest's own load says nothing of who else uses the machine under it.
+            for (name, value) in crate::host::moment().0 {
+                facts.set(name.replacen("now.", "now.host.", 1), value);
+            }
+            self.settings.facts.iter().for_each(|(name, value)| facts.set(name, value));
+            if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
+                facts.set("kernel.config_digest", config);
+            }
+            if let Some(modules) = &self.modules_digest {
+                facts.set("kernel.modules.digest", modules);
+            }
+        }
+        match &mut reply.answer {
+            Answer::Done(outcome) => {
+                outcome.notes.extend(self.booted_again.map(|mishap| mishap.note().into()));
+                let shared = self.kernel.as_ref().filter(|_| self.shares_modules);
+                let shared =
+                    shared.and_then(|kernel| Some(shared_modules(kernel.modules.as_ref()?, &kernel.image)));
+                outcome.notes.extend(shared.map(Into::into));
+                outcome
+                    .notes
+                    .extend(guest.missing.iter().map(|message| format!("in the guest: {message}").into()));
+            }
+            Answer::Failed { output, .. } => {
+                // What the kernel said meanwhile may be why, e.g. that memory ran out.
+                let said = guest.said_since_asked();
+                if !said.is_empty() {
+                    output.push_str(&format!("\nlast lines of the guest's console:\n{said}"));
+                }
+                output.extend(guest.little_room().map(|words| format!("\n{words}")));
+            }
+            Answer::Unsupported { .. } => {}
+        }
+    }
+}
+
+/// What two images with the modules of one directory mean.
+fn shared_modules(place: &Path, image: &Path) -> String {
+    format!(
+        "{} has its modules from {}, as another kernel of this run has: a change in a module is in both, or in none",
+        image.display(),
+        place.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_is_built_again_meanwhile_is_another_one() {
+        let place = tempfile::tempdir().unwrap();
+        let image = place.path().join("bzImage");
+        std::fs::write(&image, "one").unwrap();
+        let kernel =
+            KernelImage { image: image.clone(), release: "6.12.0+".to_owned(), modules: None, config: None };
+        let mut kind = Kind { kernel: Some(kernel), ..Kind::new(&GuestSettings::default(), None) };
+        assert!(!kind.boots_as(&kind), "nothing is known of it");
+        assert!(kind.same_image().is_ok() && kind.same_image().is_ok());
+        assert!(!kind.boots_as(&kind), "it has no modules that a trial may lack");
+        kind.modules_digest = Some("0".to_owned());
+        assert!(kind.boots_as(&kind));
+        std::fs::write(&image, "two").unwrap();
+        let refused = kind.same_image().unwrap_err();
+        assert!(
+            refused.to_string().ends_with("bzImage is another kernel now than when the run began"),
+            "{refused}"
+        );
+        assert!(refused.hint().contains("a copy of the image"));
+    }
+}
