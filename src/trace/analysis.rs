@@ -29,6 +29,9 @@ const FEW_ORPHANS: u64 = 16;
 /// Requests that are remembered with when they were issued: more are not in flight at once.
 const MOST_ISSUED: usize = 1024;
 
+/// Of so many completions one is looked at for the depth.
+const SAMPLED: u64 = 16;
+
 /// One device while the trace is read.
 struct OneDevice {
     device: Device,
@@ -318,7 +321,8 @@ impl OneDevice {
             if !is_bio && matches!(event.flags.operation, Operation::Read | Operation::Write) {
                 self.completions += 1;
                 self.orphans += u64::from(request.is_none());
-                if let Some(request) = &request {
+                // Every so many are enough to know how deep it is.
+                if let Some(request) = request.as_ref().filter(|_| self.completions % SAMPLED == 1) {
                     let since = self.issued.iter().rev().take_while(|at| **at >= request.issued_ns);
                     self.deepest = self.deepest.max(since.count() as u64);
                 }

@@ -106,9 +106,8 @@ impl Audit {
             self.asked_ns = event.time_ns;
         }
         self.in_flight += u64::from(event.sectors > 0);
-        let within = Event { sector: event.sector.wrapping_sub(self.starts_at), ..*event };
-        self.commits.queue(event, &within, self.filesystem, self.journal, self.all_ns);
-        if is_copy(self.filesystem, within.sector) {
+        self.commits.queue(event, self.starts_at, self.filesystem, self.journal, self.all_ns);
+        if is_copy(self.filesystem, event.sector, self.starts_at) {
             return 0;
         }
         let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
@@ -187,7 +186,7 @@ impl Audit {
                     false => self.stable.waited_for(bio.queued_ns),
                 }
             }
-            if !fua && !is_copy(self.filesystem, bio.sector.wrapping_sub(self.starts_at)) {
+            if !fua && !is_copy(self.filesystem, bio.sector, self.starts_at) {
                 self.all_ns = self.all_ns.max(event.time_ns);
                 self.remember(bio.pid, event.time_ns);
             }

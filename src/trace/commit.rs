@@ -60,10 +60,10 @@ pub(super) struct Commits {
     pub(super) counts: CommitCounts,
 }
 
-/// Whether a queued write is a commit record. `within` has the sector counted from the begin of the filesystem.
+/// Whether a queued write is a commit record of a filesystem that begins at this sector.
 fn is_commit(
     event: &Event,
-    within: &Event,
+    starts_at: u64,
     filesystem: Option<Filesystem>,
     journal: Option<JournalRange>,
 ) -> bool {
@@ -73,7 +73,7 @@ fn is_commit(
     }
     let in_journal = journal.map_or(flags.meta(), |journal| journal.holds(event.sector));
     match filesystem {
-        Some(Filesystem::Btrfs) => (within.sector..within.end()).contains(&BTRFS_SUPERBLOCK),
+        Some(Filesystem::Btrfs) => (event.sector..event.end()).contains(&starts_at.saturating_add(BTRFS_SUPERBLOCK)),
         Some(Filesystem::Xfs) => flags.fua() && in_journal,
         // The journal's first block is its superblock, which orders nothing.
         Some(Filesystem::Ext4) => {
@@ -84,26 +84,26 @@ fn is_commit(
     }
 }
 
-/// Whether a write is a copy of what is durable without it; the sector counts from the begin of the filesystem.
-pub(super) fn is_copy(filesystem: Option<Filesystem>, sector: u64) -> bool {
-    filesystem == Some(Filesystem::Btrfs) && BTRFS_COPIES.contains(&sector)
+/// Whether a write is a copy of what is durable without it, on a filesystem that begins at this sector.
+pub(super) fn is_copy(filesystem: Option<Filesystem>, sector: u64, starts_at: u64) -> bool {
+    filesystem == Some(Filesystem::Btrfs) && BTRFS_COPIES.iter().any(|copy| starts_at.saturating_add(*copy) == sector)
 }
 
 impl Commits {
-    /// A write was queued, which has its sector `within` the filesystem, too; `before_ns` is when the last write had completed.
+    /// A write was queued; the filesystem begins at sector `starts_at`; `before_ns` is when the last write had completed.
     pub(super) fn queue(
         &mut self,
         event: &Event,
-        within: &Event,
+        starts_at: u64,
         filesystem: Option<Filesystem>,
         journal: Option<JournalRange>,
         before_ns: u64,
     ) {
         let is_outside = journal.is_some_and(|journal| !journal.holds(event.sector));
-        if is_outside && is_commit(event, within, filesystem, None) {
+        if is_outside && is_commit(event, starts_at, filesystem, None) {
             self.outside += 1;
         }
-        if is_commit(event, within, filesystem, journal) {
+        if is_commit(event, starts_at, filesystem, journal) {
             // So many are never in flight: the end of the oldest was not seen.
             if self.pending.len() >= MOST {
                 self.pending.remove(0);
