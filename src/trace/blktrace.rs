@@ -21,6 +21,8 @@ pub(super) const NOTIFY_CATEGORY: u64 = 1 << 10;
 const CGROUP_ACTION: u64 = 1 << 8;
 /// More processors than any machine has.
 const PROCESSORS: u32 = 1 << 16;
+/// Traced devices of one file whose last records are remembered.
+const MOST_DEVICES: usize = 64;
 /// Tasks whose names are kept.
 const MOST_TASKS: usize = 1 << 20;
 /// Of these, how many are found without a search.
@@ -149,8 +151,6 @@ enum Record {
 /// What one processor's records were so far.
 #[derive(Clone, Copy, Default)]
 struct Processor {
-    /// The traced device of its last record: each counts for itself.
-    device: u32,
     sequence: u32,
     time_ns: u64,
 }
@@ -160,8 +160,10 @@ pub struct BlktraceFile<R> {
     window: Window<R>,
     latest_ns: u64,
     processors: Vec<Processor>,
-    /// By device and processor, of devices that others have taken the place of there.
-    others: HashMap<(u32, u32), Processor>,
+    /// The traced device of the last record, which these are of: each counts for itself.
+    device: u32,
+    /// The processors' last records of the other devices.
+    others: HashMap<u32, Vec<Processor>>,
     comms: HashMap<u32, Comm>,
     /// The names used last, by the low bits of the task's number.
     recent: [(u32, Comm); RECENT],
@@ -176,6 +178,7 @@ impl<R: Read> BlktraceFile<R> {
             window: Window::new(reader, name.into()),
             latest_ns: 0,
             processors: Vec::new(),
+            device: 0,
             others: HashMap::new(),
             comms: HashMap::new(),
             recent: [(u32::MAX, Comm::default()); RECENT],
@@ -271,15 +274,15 @@ impl<R: Read> BlktraceFile<R> {
     /// Looks whether the numbers of a processor's records go on.
     #[inline(always)]
     fn hole(&mut self, header: &Header) -> Option<Lost> {
-        let Header { sequence, time_ns, device, cpu, .. } = *header;
-        if cpu as usize >= self.processors.len() {
-            self.processors.resize(cpu as usize + 1, Processor::default());
+        if header.device != self.device {
+            self.change_to(header.device);
         }
-        let now = Processor { device, sequence, time_ns };
-        let mut before = std::mem::replace(&mut self.processors[cpu as usize], now);
-        if before.device != device {
-            before = self.of_another_device(before, device, cpu);
+        let Header { sequence, time_ns, .. } = *header;
+        let cpu = header.cpu as usize;
+        if cpu >= self.processors.len() {
+            self.processors.resize(cpu + 1, Processor::default());
         }
+        let before = std::mem::replace(&mut self.processors[cpu], Processor { sequence, time_ns });
         let expected = before.sequence.wrapping_add(1);
         // The first record seen need not be the first made: a trace may begin late.
         let is_hole = before.sequence != 0 && sequence != 0 && sequence != expected;
@@ -292,15 +295,16 @@ impl<R: Read> BlktraceFile<R> {
 }
 
 impl<R> BlktraceFile<R> {
-    /// The last record of this device on this processor, where that of another one stood.
+    /// The processors' last records of another device take the place of those that are there.
     #[cold]
-    fn of_another_device(&mut self, other: Processor, device: u32, cpu: u32) -> Processor {
+    fn change_to(&mut self, device: u32) {
         // More than any machine has: what a made-up file names is not remembered.
-        if self.others.len() > MOST_TASKS {
+        if self.others.len() > MOST_DEVICES {
             self.others.clear();
         }
-        self.others.insert((other.device, cpu), other);
-        self.others.remove(&(device, cpu)).unwrap_or_default()
+        let processors = self.others.remove(&device).unwrap_or_default();
+        let of_last = std::mem::replace(&mut self.processors, processors);
+        self.others.insert(std::mem::replace(&mut self.device, device), of_last);
     }
 }
 

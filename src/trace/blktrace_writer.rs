@@ -241,6 +241,31 @@ mod tests {
     }
 
     #[test]
+    fn each_device_counts_its_records_and_a_hole_is_one_of_each() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().join("trace");
+        let mut files = BlktraceFiles::new(&base);
+        let on =
+            |minor: u32, event: &Event| Event { device: Device::new(8, minor).unwrap(), cpu: 0, ..*event };
+        let events: Vec<Event> =
+            all().iter().enumerate().map(|(at, event)| on(16 * (at as u32 % 3), event)).collect();
+        let (before, behind) = events.split_at(9);
+        before.iter().for_each(|event| files.put(event));
+        files.lost();
+        behind.iter().for_each(|event| files.put(event));
+        files.finish().unwrap();
+        let mut trace = open(std::slice::from_ref(&base), None).unwrap();
+        let (mut seen, mut holes) = (0, 0);
+        while let Some(item) = trace.next_item().unwrap() {
+            match item {
+                Item::Lost(lost) => holes += lost.count.unwrap(),
+                _ => seen += 1,
+            }
+        }
+        assert_eq!((seen, holes), (events.len(), 3));
+    }
+
+    #[test]
     fn a_trace_that_is_not_whole_leaves_no_file() {
         let place = tempfile::tempdir().unwrap();
         let files = |events: &[Event]| {

@@ -73,7 +73,9 @@ fn is_commit(
     }
     let in_journal = journal.map_or(flags.meta(), |journal| journal.holds(event.sector));
     match filesystem {
-        Some(Filesystem::Btrfs) => (event.sector..event.end()).contains(&starts_at.saturating_add(BTRFS_SUPERBLOCK)),
+        Some(Filesystem::Btrfs) => {
+            (event.sector..event.end()).contains(&starts_at.saturating_add(BTRFS_SUPERBLOCK))
+        }
         Some(Filesystem::Xfs) => flags.fua() && in_journal,
         // The journal's first block is its superblock, which orders nothing.
         Some(Filesystem::Ext4) => {
@@ -86,7 +88,8 @@ fn is_commit(
 
 /// Whether a write is a copy of what is durable without it, on a filesystem that begins at this sector.
 pub(super) fn is_copy(filesystem: Option<Filesystem>, sector: u64, starts_at: u64) -> bool {
-    filesystem == Some(Filesystem::Btrfs) && BTRFS_COPIES.iter().any(|copy| starts_at.saturating_add(*copy) == sector)
+    filesystem == Some(Filesystem::Btrfs)
+        && BTRFS_COPIES.iter().any(|copy| starts_at.saturating_add(*copy) == sector)
 }
 
 impl Commits {
