@@ -237,16 +237,21 @@ impl Args {
         self.sets(&["device"]) || self.asked.target.iter().any(|text| key_of(text).is_none())
     }
 
-    /// Whether it says itself which kernel is booted in guests. Designs have targets of their own, and this machine is no guest.
+    /// Whether it says itself which kernel is booted in guests.
     pub(super) fn names_a_kernel(&self) -> bool {
+        self.asked.source.is_some() || self.sets(&["kernel", "source"])
+    }
+
+    /// Whether nothing may take the place of what the recipe names: this machine is asked for, or a design, which has a target of its own, from
+    /// a source.
+    pub(super) fn names_the_place(&self) -> bool {
         let texts = || self.asked.target.iter().chain(&self.asked.vary);
         let is_design = texts().any(|text| text.split('=').next().is_some_and(|key| key.trim() == "design"));
         let is_host = |text: &String| {
             let levels = text.strip_prefix("target.").unwrap_or(text).strip_prefix("kernel=");
             levels.is_some_and(|levels| levels.split(',').any(|level| level.trim() == "host"))
         };
-        let is_named = self.asked.source.is_some() || self.sets(&["kernel", "source"]);
-        is_named && !is_design && !texts().any(is_host)
+        (is_design && self.names_a_kernel()) || texts().any(is_host)
     }
 
     /// Whether `--target` or `--vary` sets one of these.
@@ -286,15 +291,16 @@ mod tests {
     fn a_kernel_is_no_device() {
         let of = |words: &[&str]| {
             let args = Line::parse_from([&["run", "journal-flush"][..], words].concat()).args;
-            (args.names_a_device(), args.names_a_kernel())
+            (args.names_a_device() || args.names_the_place(), args.names_a_kernel())
         };
         assert_eq!(of(&[]), (false, false));
         assert_eq!(of(&["--vary", "kernel=a,b"]), (false, true));
         assert_eq!(of(&["--vary", "target.kernel=a,b", "-t", "fs=xfs"]), (false, true));
         assert_eq!(of(&["-t", "loop:1g", "--source", "linux"]), (true, true));
         assert_eq!(of(&["--vary", "device=loop:1g,zram:1g"]), (true, false));
-        assert_eq!(of(&["--vary", "kernel=host,a"]), (false, false));
-        assert_eq!(of(&["--vary", "design=all", "--source", "linux"]), (false, false));
+        assert_eq!(of(&["--vary", "kernel=host,a"]), (true, true));
+        assert_eq!(of(&["--vary", "design=all", "--source", "linux"]), (true, true));
+        assert_eq!(of(&["--vary", "design=all"]), (false, false));
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn checked(args: &Args, mut prepared: Prepared) -> Result<Prepared, Failure> {
 }
 
 fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared, Failure> {
-    let choices = choices(recipe, args.names_a_device(), args.names_a_kernel());
+    let choices = choices(recipe, args.names_a_device() || args.names_the_place(), args.names_a_kernel());
     let mut refused: Vec<Failure> = Vec::new();
     for target in &choices {
         // A mistake in the request is one on every target.
