@@ -11,9 +11,9 @@ use super::source::Item;
 use super::summary::{Settings, Summary};
 
 /// Items that go from one thread to the other at once.
-const BATCH: usize = 2048;
+const BATCH: usize = 4096;
 /// Batches that wait for the analysis.
-const WAITING: usize = 4;
+const WAITING: usize = 2;
 
 /// Reads the trace to its end.
 ///

@@ -3,7 +3,7 @@
 //! Enters: items in order, and what is known beside the trace. Leaves: a [`Summary`]. Holes in the trace make latencies that span
 //! them unknown, and a trace of which too much is missing is refused.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::audit::Audit;
 use super::class::Class;
@@ -26,12 +26,6 @@ const MOST_CALLS: usize = 1 << 14;
 /// Completions without an issue that are never too many: what was in flight when the trace began.
 const FEW_ORPHANS: u64 = 16;
 
-/// Requests that are remembered with when they were issued: more are not in flight at once.
-const MOST_ISSUED: usize = 1024;
-
-/// Of so many completions one is looked at for the depth.
-const SAMPLED: u64 = 16;
-
 /// One device while the trace is read.
 struct OneDevice {
     device: Device,
@@ -43,10 +37,6 @@ struct OneDevice {
     issues: u64,
     completions: u64,
     orphans: u64,
-    /// When the latest requests were issued, and the most that were between the issue of one and its end: as many may have been in flight
-    /// when the trace began.
-    issued: VecDeque<u64>,
-    deepest: u64,
 }
 
 /// The analysis while the trace is read.
@@ -195,8 +185,6 @@ impl Analysis {
             issues: 0,
             completions: 0,
             orphans: 0,
-            issued: VecDeque::new(),
-            deepest: 0,
         });
         let place = self.devices.len() - 1;
         self.known_holes.iter().flatten().for_each(|lost| self.devices[place].audit.lost(lost));
@@ -243,7 +231,8 @@ impl Analysis {
         if self.holes == 0
             && self.unwritten_events == 0
             && one.issues > 0
-            && one.orphans > FEW_ORPHANS.max(one.deepest)
+            // As many as are in flight at once may have been when the trace began.
+            && one.orphans > FEW_ORPHANS.max(one.in_flight.deepest)
             && one.orphans > one.completions / 10
         {
             return Err(TraceError::Incomplete {
@@ -293,12 +282,6 @@ impl OneDevice {
     fn issue(&mut self, event: &Event) {
         self.issues += 1;
         self.audit.issue(event);
-        if event.sectors > 0 && matches!(event.flags.operation, Operation::Read | Operation::Write) {
-            if self.issued.len() == MOST_ISSUED {
-                self.issued.pop_front();
-            }
-            self.issued.push_back(event.time_ns);
-        }
         if event.sectors > 0
             && let Some(waited_ns) = self.in_flight.issue(event)
         {
@@ -318,14 +301,9 @@ impl OneDevice {
         let completed = self.in_flight.complete(event, is_bio);
         let mut served = None;
         if let Completed::Data(request) = completed {
-            if !is_bio && matches!(event.flags.operation, Operation::Read | Operation::Write) {
+            if !is_bio && event.flags.operation.moves_data() {
                 self.completions += 1;
                 self.orphans += u64::from(request.is_none());
-                // Every so many are enough to know how deep it is.
-                if let Some(request) = request.as_ref().filter(|_| self.completions % SAMPLED == 1) {
-                    let since = self.issued.iter().rev().take_while(|at| **at >= request.issued_ns);
-                    self.deepest = self.deepest.max(since.count() as u64);
-                }
             }
             served = request;
         }

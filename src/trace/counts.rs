@@ -129,7 +129,7 @@ impl Counts {
             _ => {}
         }
         // What moves no data, discards first of all, is in nobody's way.
-        if event.sectors > 0 && matches!(event.flags.operation, Operation::Read | Operation::Write) {
+        if event.sectors > 0 && event.flags.operation.moves_data() {
             if let Some(end) = self.request_end {
                 self.sequential_requests += u64::from(end == event.sector);
                 self.seek_sectors = self.seek_sectors.saturating_add(end.abs_diff(event.sector));

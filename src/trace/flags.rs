@@ -29,6 +29,14 @@ pub enum Operation {
     Passthrough,
 }
 
+impl Operation {
+    /// A read or a write.
+    #[inline]
+    pub(super) fn moves_data(self) -> bool {
+        matches!(self, Operation::Read | Operation::Write)
+    }
+}
+
 /// Operation and flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {

@@ -14,6 +14,8 @@ use super::sector_table::SectorTable;
 const MOST: usize = 1 << 18;
 /// Requests that may wait in a scheduler before the trace is taken to have no issues.
 const MOST_INSERTED: usize = 1 << 14;
+/// Requests that are in flight at once at the most: where more seem to be, the end of the first was not seen.
+const MOST_ISSUED: u64 = 1024;
 /// Writes that await a flush at once, or bios that only ask for one; of more the oldest has ended unseen.
 const MOST_AWAITING: usize = 1 << 12;
 
@@ -60,6 +62,8 @@ struct Inserted {
 struct Request {
     sectors: u32,
     operation: Operation,
+    /// How many reads and writes had been issued with it.
+    number: u64,
     served: Served,
 }
 
@@ -86,6 +90,9 @@ pub(super) struct InFlight {
     /// Requests that were inserted and not issued.
     inserted: SectorTable<Inserted>,
     issued: SectorTable<Request>,
+    /// Reads and writes that were issued, and the most of them from the issue of one until its end.
+    number: u64,
+    pub(super) deepest: u64,
     /// Bios that only ask for a flush.
     flush_bios: Vec<Bio>,
     /// Writes whose data are complete and whose flushes are not.
@@ -166,7 +173,9 @@ impl InFlight {
         let operation = event.flags.operation;
         let inserted_ns = self.inserted(event);
         let served = Served { inserted_ns, issued_ns: event.time_ns };
-        insert(&mut self.issued, event, Request { sectors: event.sectors, operation, served });
+        self.number += u64::from(operation.moves_data());
+        let request = Request { sectors: event.sectors, operation, number: self.number, served };
+        insert(&mut self.issued, event, request);
         if self.issued.len() > MOST {
             self.issued.clear();
         }
@@ -182,6 +191,9 @@ impl InFlight {
     fn served(&mut self, event: &Event) -> Option<Served> {
         let operation = event.flags.operation;
         let request = self.issued.take(event.sector, |request| request.operation == operation)?;
+        if operation.moves_data() {
+            self.deepest = self.deepest.max((self.number - request.number + 1).min(MOST_ISSUED));
+        }
         if request.sectors > event.sectors {
             self.issued.insert(event.end(), Request { sectors: request.sectors - event.sectors, ..request });
         }

@@ -4,6 +4,7 @@
 //! multiplier of the hash is random, so that no trace can make all its sectors fall together.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// No entry.
@@ -107,7 +108,8 @@ impl<T> SectorTable<T> {
 
     /// Takes the first value at this sector that fits.
     pub(super) fn take(&mut self, sector: u64, fits: impl Fn(&T) -> bool) -> Option<T> {
-        let (first, last) = *self.ends.get(&sector)?;
+        let Slot::Occupied(mut ends) = self.ends.entry(sector) else { return None };
+        let (first, last) = *ends.get();
         let (mut before, mut place) = (END, first);
         loop {
             let entry = self.entries.get(place as usize)?.as_ref()?;
@@ -124,9 +126,9 @@ impl<T> SectorTable<T> {
         }
         let first = if before == END { entry.next } else { first };
         if first == END {
-            self.ends.remove(&sector);
+            ends.remove();
         } else {
-            self.ends.insert(sector, (first, if entry.next == END { before } else { last }));
+            ends.insert((first, if entry.next == END { before } else { last }));
         }
         Some(entry.value)
     }
