@@ -37,8 +37,10 @@ pub(super) fn mark_chosen_primaries(
 /// Marks the p values of exploratory metrics where a primary comparison ended the run early: the data stopped at a
 /// moment that suited the primary metric, and whatever moves with it.
 pub(super) fn mark_early_stop(comparisons: &mut [Comparison]) {
-    let stopped =
-        comparisons.iter().any(|c| c.role == Role::Primary && c.caveats.contains(&Caveat::StoppedEarly));
+    let early = |c: &Comparison| {
+        c.caveats.iter().any(|told| matches!(told, Caveat::StoppedEarly | Caveat::StoppedAlike))
+    };
+    let stopped = comparisons.iter().any(|c| c.role == Role::Primary && early(c));
     let tested = |c: &&mut Comparison| c.role == Role::Exploratory && c.p.is_some();
     for comparison in comparisons.iter_mut().filter(tested).filter(|_| stopped) {
         comparison.caveats.push(Caveat::AfterEarlyStop);

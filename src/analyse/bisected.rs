@@ -50,14 +50,16 @@ pub struct Bisected {
     pub steps: usize,
     /// Values that are not above 0, of which there is no ratio.
     pub not_positive: usize,
+    /// −1 where what is searched for makes the metric smaller, else 1: times this, logarithms go up with what is searched for.
+    pub sign: f64,
 }
 
 /// Where another change is than the one that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Another {
-    /// Steps before it are worse than the good end.
+    /// Steps before it differ from the first.
     Before,
-    /// Steps from it on are better than the bad end.
+    /// Steps from it on differ from the last.
     Behind,
 }
 
@@ -132,6 +134,8 @@ struct Reading<'r> {
     skipped: Vec<(usize, String)>,
     rounds: Vec<BisectedRound>,
     not_positive: usize,
+    /// As in [`Bisected`].
+    sign: f64,
 }
 
 impl<'r> Reading<'r> {
@@ -155,8 +159,19 @@ impl<'r> Reading<'r> {
             true => deciding_metric(run),
             false => run.metrics.iter().zip(0..).find(|(metric, _)| named(metric)).map(|(_, index)| index),
         };
-        let search = Bisection::new(rules);
-        Reading { run, metric, steps, search, skipped: Vec::new(), rounds: Vec::new(), not_positive: 0 }
+        let higher_is_better = metric
+            .and_then(|index| run.metrics.get(index as usize))
+            .is_some_and(|metric| metric.better == Better::Higher);
+        Reading {
+            run,
+            metric,
+            steps,
+            search: Bisection::new(rules),
+            skipped: Vec::new(),
+            rounds: Vec::new(),
+            not_positive: 0,
+            sign: if higher_is_better == bisects.for_better { 1.0 } else { -1.0 },
+        }
     }
 
     fn take(&mut self, round: u32, is_last: bool) {
@@ -215,7 +230,7 @@ impl<'r> Reading<'r> {
         !may_pass || not_done.len() > done.len()
     }
 
-    /// The values of a round on the log scale, worse being higher.
+    /// The values of a round on the log scale, what is searched for being higher.
     fn round(&mut self, asked: &[usize], values: &[(usize, f64)]) -> Round {
         self.not_positive += values.iter().filter(|(_, value)| !is_positive(*value)).count();
         let logs = self.logs(values);
@@ -230,10 +245,8 @@ impl<'r> Reading<'r> {
     }
 
     fn logs(&self, values: &[(usize, f64)]) -> Vec<(usize, f64)> {
-        let metric = self.metric.and_then(|index| self.run.metrics.get(index as usize));
-        let sign = if metric.is_some_and(|metric| metric.better == Better::Higher) { -1.0 } else { 1.0 };
         let usable = values.iter().filter(|(_, value)| is_positive(*value));
-        usable.map(|(step, value)| (*step, sign * value.ln())).collect()
+        usable.map(|(step, value)| (*step, self.sign * value.ln())).collect()
     }
 
     fn end(self) -> Bisected {
@@ -248,9 +261,7 @@ impl<'r> Reading<'r> {
             _ => Vec::new(),
         };
         let metric = self.metric.and_then(|index| self.run.metrics.get(index as usize)).cloned();
-        let sign =
-            if metric.as_ref().is_some_and(|metric| metric.better == Better::Higher) { -1.0 } else { 1.0 };
-        let ratio = |log: f64| (sign * log).exp_m1();
+        let ratio = |log: f64| (self.sign * log).exp_m1();
         let effect = anytime::interval(&differences, self.run.design.stop.alpha).map(|logs| {
             let (one, other) = (ratio(logs.low), ratio(logs.high));
             Estimate { estimate: ratio(logs.estimate), low: one.min(other), high: one.max(other) }
@@ -269,6 +280,7 @@ impl<'r> Reading<'r> {
             pairs: differences.len(),
             steps: self.steps,
             not_positive: self.not_positive,
+            sign: self.sign,
         }
     }
 

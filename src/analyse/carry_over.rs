@@ -123,7 +123,7 @@ fn change(setting: &Setting, row: &Row, lead_in: &LeadIn) -> Option<f64> {
     (*led > 0.0 && measured > 0.0 && change.is_finite()).then_some(change)
 }
 
-/// What the differences of all rows show where no trial leads into a round.
+/// What the differences of the row show that shows most, where no trial leads into a round; its p is for one of so many.
 fn from_differences(setting: &Setting, arm: usize) -> Option<Line> {
     let lines = setting.layout.rows.iter().filter_map(|row| {
         let case = Case::deciding(row, row.primary()?, (0, arm));
@@ -131,7 +131,10 @@ fn from_differences(setting: &Setting, arm: usize) -> Option<Line> {
         let pairs = pairs(&baseline, &candidate);
         over_z(setting, &pairs, &super::paired::log_ratios(&pairs)?, arm, 0.05)
     });
-    lines.min_by(|a, b| a.slope_p.total_cmp(&b.slope_p))
+    let lines: Vec<Line> = lines.collect();
+    let rows = lines.len() as f64;
+    let most = lines.into_iter().min_by(|a, b| a.slope_p.total_cmp(&b.slope_p))?;
+    Some(Line { slope_p: (rows * most.slope_p).min(1.0), ..most })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::paired::{Once, look_once};
 use super::scale::Scale;
 use super::summary::{mean_change_paired, mean_change_unpaired};
 use super::table::Point;
+use super::ties;
 use crate::stats::crossover::Crossover;
 use crate::stats::descriptive::{mean, stddev, variance};
 use crate::stats::sequential::FEWEST_ROUNDS;
@@ -128,9 +129,13 @@ fn judge_means(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize, o
     let Some(judged) = cluster_means::judge(&base, &cand, outside, level, comparisons) else { return };
     draft.comparison.method = if judged.by_rank { Method::ClusterMannWhitney } else { Method::ClusterWelch };
     draft.comparison.p = Some(judged.p);
-    draft.theta = judged.shift;
+    (draft.theta, draft.lean) = (judged.shift, judged.lean);
     if let Some(interval) = judged.interval {
-        draft.set_effect(interval);
+        // Welch's p and interval agree of themselves.
+        draft.set_effect(match judged.by_rank {
+            true => ties::follow(interval, judged.p, outside, judged.lean),
+            false => interval,
+        });
     }
     if judged.precision == Precision::Normal {
         draft.comparison.caveats.push(Caveat::LargeSampleApproximation);

@@ -213,8 +213,10 @@ pub enum Caveat {
     Interleaved,
     /// Imported results whose timestamps show one arm after the other.
     Sequential,
-    /// Stopped early: the estimate is too large on average (METHODOLOGY's simulation says by how much).
+    /// Stopped early with a difference: the estimate is too large on average (METHODOLOGY's simulation says by how much).
     StoppedEarly,
+    /// Stopped early with none: the estimate is nearer to 0 on average than the difference is.
+    StoppedAlike,
     /// The typical trial (HL) and the mean disagree.
     MeanDisagrees {
         /// Hodges–Lehmann change.

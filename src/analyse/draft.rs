@@ -32,6 +32,8 @@ pub(super) struct Draft {
     /// Typical effect and spread of D for the rounds still needed.
     pub theta: f64,
     pub spread: f64,
+    /// The side that p is of, by its sign: a typical difference may be 0 where most trials tie, and the mean may lie on the other side.
+    pub lean: f64,
     /// The comparison's share of α, or of q.
     pub share: f64,
     /// Rounds that were run of it, also where a trial failed.
@@ -216,6 +218,7 @@ impl Setting<'_> {
             widened: false,
             theta: f64::NAN,
             spread: f64::NAN,
+            lean: 0.0,
             share,
             corrected: f64::NAN,
             tried: 0,

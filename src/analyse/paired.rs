@@ -14,7 +14,7 @@ use super::scale::Scale;
 use super::summary::mean_change_paired;
 use super::table::{Point, pairs};
 use super::ties;
-use super::verdict::verdict;
+use super::verdict::{delta_of, verdict};
 use crate::record::FailureRule;
 use crate::stats::crossover::Crossover;
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS, Look, LookKind};
@@ -118,9 +118,9 @@ pub(super) fn latest_verdict(setting: &Setting, case: &Case) -> Option<Verdict> 
     } else {
         look_at(&boundary(setting), &rounds)?.interval
     };
-    let delta = setting.stop.delta;
+    let metric = &setting.table.metrics()[case.metric as usize];
     let steps = setting.steps(case, scale, &baseline, &candidate);
-    verdict(interval, steps, scale.delta(delta), true, setting.table.metrics()[case.metric as usize].better)
+    verdict(interval, steps, delta_of(metric, scale, setting.stop.delta), true, metric.better)
 }
 
 /// A look. Student's t has no value for a failed trial: none of its looks has one among its differences.
@@ -166,6 +166,8 @@ fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
 pub(super) struct OneLook {
     method: Method,
     p: Option<f64>,
+    /// The side that p is of.
+    lean: f64,
     theta: f64,
     /// `None`: too few differences for it.
     pub(super) interval: Option<Estimate>,
@@ -191,21 +193,22 @@ pub(super) fn one_look(rounds: &Crossover, once: Once) -> Option<OneLook> {
     let n = differences.len();
     let walsh = Walsh::new(differences)?;
     if exact || by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
-        let tied = signed_rank_ties::test(differences);
+        // The exact test of ties knows no position effect.
+        let tied = signed_rank_ties::test(differences).filter(|_| !rounds.position_shows(0.0));
         let p = tied.map_or_else(|| rounds.p(), |test| Some(test.p));
         let found = signed_rank::critical(n, outside).and_then(|k| rounds.interval(k));
-        let followed = |interval: Estimate| {
-            let lean = tied.map_or(interval.estimate, |test| test.lean);
-            p.map_or(interval, |p| ties::follow(interval, p, outside, lean))
-        };
         let theta = found.map_or_else(|| walsh.hodges_lehmann(), |interval| interval.estimate);
-        return Some(OneLook { method: Method::FixedSignedRank, p, theta, interval: found.map(followed) });
+        let lean = tied.map_or(theta, |test| test.lean);
+        let followed = |interval: Estimate| p.map_or(interval, |p| ties::follow(interval, p, outside, lean));
+        let interval = found.map(followed);
+        return Some(OneLook { method: Method::FixedSignedRank, p, lean, theta, interval });
     }
     let test = student_t::paired(differences, outside)?;
     // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.
     let estimate = walsh.hodges_lehmann().clamp(test.interval.low, test.interval.high);
     let interval = Some(Estimate { estimate, ..test.interval });
-    Some(OneLook { method: Method::FixedT, p: Some(test.p), theta: estimate, interval })
+    let lean = test.interval.estimate;
+    Some(OneLook { method: Method::FixedT, p: Some(test.p), lean, theta: estimate, interval })
 }
 
 /// The same as a draft's figures.
@@ -217,7 +220,7 @@ pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, once: Once) {
     }
     draft.comparison.method = found.method;
     draft.comparison.p = found.p;
-    draft.theta = found.theta;
+    (draft.theta, draft.lean) = (found.theta, found.lean);
     if let Some(interval) = found.interval {
         draft.set_effect(interval);
     }

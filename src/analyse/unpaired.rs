@@ -56,8 +56,9 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         let alpha = if draft.alone { level } else { share };
         if let Some((interval, precision)) = together.or_else(|| shift.interval(level)) {
             // U counts pairs in which the baseline is larger.
-            let lean = |u: f64| 0.5 * (base.len() * cand.len()) as f64 - u;
-            draft.set_effect(test.map_or(interval, |t| ties::follow(interval, t.p, alpha, lean(t.u))));
+            draft.lean = test.map_or(0.0, |t| 0.5 * (base.len() * cand.len()) as f64 - t.u);
+            let lean = draft.lean;
+            draft.set_effect(test.map_or(interval, |t| ties::follow(interval, t.p, alpha, lean)));
             approximated |= precision == Precision::Normal;
         }
     }

@@ -7,8 +7,9 @@
 use super::comparison::{Caveat, Comparison, FailureCounts, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
 use super::failing::{SHARE_OF_ALPHA, what_stands};
+use super::scale::Scale;
 use super::steps::{BESIDE_ZERO, Steps};
-use crate::record::{SoFar, StopRule};
+use crate::record::{Metric, SoFar, StopRule};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::{Estimate, benjamini_hochberg, holm, rounds_needed};
 use crate::units::Better;
@@ -91,11 +92,9 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         (comparison.effect, comparison.difference) = (None, None);
         comparison.caveats.push(Caveat::NoIntervalTogether);
     }
-    // Of nothing there is no share, but what is counted one by one and is not there in either arm does not differ.
-    let least = if comparison.metric.is_exact_count() { f64::MIN_POSITIVE } else { 0.0 };
-    let delta = draft.scale.delta(stop.delta).max(least);
+    let delta = delta_of(&comparison.metric, draft.scale, stop.delta);
     if claim_allowed && !by_interval && comparison.role == Role::Primary {
-        let claimed = draft.log.map(one_sided);
+        let claimed = draft.log.map(|log| one_sided(log, draft.lean));
         comparison.effect = claimed.and_then(|log| draft.scale.share(log)).or(comparison.effect);
         comparison.difference = claimed.and_then(|log| draft.scale.in_unit(log)).or(comparison.difference);
         draft.log = claimed;
@@ -137,8 +136,8 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         comparison.caveats.push(Caveat::Steps { step: draft.steps.share(), refused });
     }
     if sequential && decided && draft.tried < stop.max_rounds as usize {
-        comparison.caveats.push(Caveat::StoppedEarly);
         let claimed = !matches!(comparison.verdict, Verdict::NoDifference { .. });
+        comparison.caveats.push(if claimed { Caveat::StoppedEarly } else { Caveat::StoppedAlike });
         let corrected = Some(draft.corrected).filter(|size| claimed && size.is_finite());
         comparison.corrected =
             corrected.map(|size| draft.scale.share_of(size)).filter(|share| share.is_finite());
@@ -168,13 +167,25 @@ fn not_comparable(mut comparison: Comparison) -> Comparison {
     comparison
 }
 
-/// The interval of a difference that was claimed: on one side of 0.
-fn one_sided(log: Estimate) -> Estimate {
-    match log.estimate > 0.0 {
-        true if log.low <= 0.0 => Estimate { low: BESIDE_ZERO, ..log },
-        false if log.high >= 0.0 => Estimate { high: -BESIDE_ZERO, ..log },
-        _ => log,
+/// The smallest difference that matters, on the scale of the values.
+pub(super) fn delta_of(metric: &Metric, scale: Scale, delta: f64) -> f64 {
+    // Of nothing there is no share, but what is counted one by one and is not there in either arm does not differ.
+    let least = if metric.is_exact_count() { f64::MIN_POSITIVE } else { 0.0 };
+    scale.delta(delta).max(least)
+}
+
+/// The interval of a difference that was claimed: on one side of 0, that of its test.
+fn one_sided(log: Estimate, lean: f64) -> Estimate {
+    let side = if lean == 0.0 { log.estimate } else { lean };
+    if side > 0.0 && log.low <= 0.0 {
+        let above = |end: f64| end.max(BESIDE_ZERO);
+        return Estimate { estimate: above(log.estimate), low: BESIDE_ZERO, high: above(log.high) };
     }
+    if side < 0.0 && log.high >= 0.0 {
+        let below = |end: f64| end.min(-BESIDE_ZERO);
+        return Estimate { estimate: below(log.estimate), low: below(log.low), high: -BESIDE_ZERO };
+    }
+    log
 }
 
 /// The verdict of a log-scale interval of values with these steps; `None` when it shows neither.
@@ -250,6 +261,19 @@ mod tests {
 
     fn interval(low: f64, high: f64) -> Estimate {
         Estimate { estimate: f64::midpoint(low, high), low, high }
+    }
+
+    #[test]
+    fn a_claim_lies_on_the_side_of_its_test() {
+        let all_ties = Estimate { estimate: 0.0, low: -0.01, high: 0.0 };
+        let above = one_sided(all_ties, 3.0);
+        assert!(above.low > 0.0 && above.low <= above.estimate && above.estimate <= above.high, "{above:?}");
+        let below = one_sided(Estimate { low: 0.0, high: 0.01, ..all_ties }, -3.0);
+        assert_eq!((below.low, below.high), (-above.high, -above.low));
+        // The mean, which Student's t judges, may lie on the other side of 0 than the typical difference.
+        let turned = one_sided(Estimate { estimate: -0.001, low: -0.002, high: 0.02 }, 0.01);
+        assert!(turned.low > 0.0 && turned.estimate > 0.0 && turned.high == 0.02, "{turned:?}");
+        assert_eq!(one_sided(all_ties, 0.0), all_ties, "no side, no claim");
     }
 
     #[test]

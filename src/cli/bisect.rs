@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let bisects = bisects(args, &asked);
     let mut search = Search::new(&options, &asked.names, args.max_rounds, bisects)?;
-    search.is_repeated_by(|words| fixed(words, args, &asked.names));
+    search.is_repeated_by(|words| fixed(words, args, &asked));
     if args.plan {
         return plan(args, &search, asked.names.len() - 1);
     }
@@ -89,6 +89,7 @@ fn bisects(args: &Args, asked: &Asked) -> Bisects {
         per_round: args.ask,
         ends_rounds: args.max_rounds / ENDS_PART,
         kernels: args.is_of_kernels(),
+        for_better: asked.for_better,
     }
 }
 
@@ -117,14 +118,16 @@ fn that_are_compiled(
 }
 
 /// A command line whose revisions are commits and whose repository has its whole path: it means the same tomorrow.
-fn fixed(words: &mut [String], args: &Args, commits: &[String]) {
-    let (Some(source), Some(first), Some(last)) = (&args.source, commits.first(), commits.last()) else {
+fn fixed(words: &mut [String], args: &Args, asked: &Asked) {
+    let (Some(source), Some(first), Some(last)) = (&args.source, asked.names.first(), asked.names.last())
+    else {
         return;
     };
+    let (good, bad) = if asked.for_better { (last, first) } else { (first, last) };
     let source = source.canonicalize().unwrap_or_else(|_| source.clone());
     // What follows is the command's own.
     let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    for (option, value) in [("--source", &*source.to_string_lossy()), ("--good", first), ("--bad", last)] {
+    for (option, value) in [("--source", &*source.to_string_lossy()), ("--good", good), ("--bad", bad)] {
         let Some(at) = words[..own].iter().position(|word| word.split('=').next() == Some(option)) else {
             continue;
         };
@@ -195,10 +198,15 @@ fn plan(args: &Args, search: &Search, steps: usize) -> anyhow::Result<ExitCode> 
     writeln!(out, "{}: nothing has been run, written or erased\n", run.name)?;
     writeln!(
         out,
-        "{} from {} to {}",
+        "{} from {} to {}: which of them made it {}",
         counted(steps as u64, "step"),
         step_name(run, 0),
-        step_name(run, run.arms().len() - 1)
+        step_name(run, run.arms().len() - 1),
+        if run.design.bisects.as_ref().is_some_and(|bisects| bisects.for_better) {
+            "better"
+        } else {
+            "worse"
+        }
     )?;
     if let Some(left_out) = left_out_line(run) {
         writeln!(out, "{}", wrapped(&left_out, "  "))?;

@@ -102,6 +102,9 @@ pub struct Bisects {
     /// The steps are kernels, and what runs is the same in each.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernels: bool,
+    /// What made it better is searched for: the first step is the bad end, the last one the good end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_better: bool,
 }
 
 /// Commits between the ends of a search that are no steps of it, as nothing that is compared can have come with them.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::bisected_ends::{delta_above, look_words, signed};
-use super::bisected_further::{further, turned_round};
+use super::bisected_further::{Sense, further};
 use super::wrapped;
 use crate::analyse::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
 use crate::record::{Better, LeftOut, Run};
@@ -50,7 +50,7 @@ pub fn left_out_line(run: &Run) -> Option<String> {
 /// The answer on a screen.
 #[must_use]
 pub fn bisected_text(run: &Run, found: &Bisected) -> String {
-    let words = Words { run, found };
+    let words = Words { run, found, sense: Sense::of(run) };
     let mut text = String::new();
     let metric = words.metric();
     let better = found.metric.as_ref().map_or(Better::Lower, |metric| metric.better).word();
@@ -58,8 +58,8 @@ pub fn bisected_text(run: &Run, found: &Bisected) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{}: {} steps from {first} to {last}, {metric} ({better} is better)\n",
-        run.name, found.steps
+        "{}: which of {} steps from {first} to {last} made {metric} {} ({better} is better)\n",
+        run.name, found.steps, words.sense.sought
     );
     for line in words.answer().into_iter().chain(left_out_line(run)) {
         let _ = writeln!(text, "{}", wrapped(&line, "  "));
@@ -73,7 +73,7 @@ pub fn bisected_text(run: &Run, found: &Bisected) -> String {
 /// The same for programs, with every round: what was asked in which order, with which values.
 #[must_use]
 pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
-    let words = Words { run, found };
+    let words = Words { run, found, sense: Sense::of(run) };
     let stop = &run.design.stop;
     let range = |range: &Found| {
         let steps: Vec<Value> = (range.first..=range.last).map(|step| words.step_json(step)).collect();
@@ -91,6 +91,7 @@ pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
     };
     json!({
         "run": run.id,
+        "seeks": words.sense.sought,
         "outcome": words.outcome(),
         "found": words.found_steps().map(|found| range(&found)),
         "range": range(&found.range),
@@ -118,6 +119,7 @@ pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
 struct Words<'w> {
     run: &'w Run,
     found: &'w Bisected,
+    sense: Sense,
 }
 
 impl Words<'_> {
@@ -154,17 +156,18 @@ impl Words<'_> {
         }
     }
 
-    fn outcome(&self) -> &'static str {
-        match self.found.next {
+    fn outcome(&self) -> String {
+        let outcome = match self.found.next {
             Next::Ends | Next::Ask(_) => "unfinished",
             Next::Stop(Outcome::Found(found)) if found.first == found.last => "found",
             Next::Stop(Outcome::Found(_)) => "found_among",
             Next::Stop(Outcome::Among(_)) => "not_found",
-            Next::Stop(Outcome::NotWorse(_)) => "not_worse",
-            Next::Stop(Outcome::Better(_)) => "better",
+            Next::Stop(Outcome::NotWorse(_)) => return format!("not_{}", self.sense.sought),
+            Next::Stop(Outcome::Better(_)) => self.sense.other,
             Next::Stop(Outcome::EndsUnclear(_)) => "ends_unclear",
             Next::Stop(Outcome::NothingDiffers(_)) => "nothing_differs",
-        }
+        };
+        outcome.to_owned()
     }
 
     fn found_steps(&self) -> Option<Found> {
@@ -177,7 +180,8 @@ impl Words<'_> {
     /// The answer, a sentence a line.
     fn answer(&self) -> Vec<String> {
         let run = self.run;
-        let (good, bad) = (step_name(run, 0), step_name(run, self.found.steps));
+        let (first, last) = (step_name(run, 0), step_name(run, self.found.steps));
+        let Sense { sought, other, ends } = &self.sense;
         match &self.found.next {
             Next::Stop(Outcome::Found(found)) => {
                 let besides = further(run, self.found, found);
@@ -199,20 +203,20 @@ impl Words<'_> {
                         self.named(found.first),
                         self.named(found.last)
                     ),
-                    self.effect("the bad side"),
+                    self.effect(&format!("the {} side", ends.1)),
                     remedy.to_owned(),
                 ]
             }
             Next::Stop(Outcome::NotWorse(look)) => vec![
-                format!("nothing to find: {bad} is not worse than {good}"),
+                format!("nothing to find: {last} is not {sought} than {first}"),
                 format!("the ends: {}, below {}", self.look(look), percent(run.design.stop.delta)),
             ],
             Next::Stop(Outcome::Better(look)) => vec![
-                format!("nothing to find: {bad} is better than {good}"),
-                format!("the ends: {}; {}", self.look(look), turned_round(run)),
+                format!("nothing to find: {last} is {other} than {first}"),
+                format!("the ends: {}; {}", self.look(look), self.sense.turned_round(run)),
             ],
             Next::Stop(Outcome::EndsUnclear(look)) => vec![
-                format!("not clear whether {bad} is worse than {good}, so that nothing was searched"),
+                format!("not clear whether {last} is {sought} than {first}, so that nothing was searched"),
                 match look {
                     Some(look) => format!(
                         "the ends: {}; a larger --max-rounds decides it, or --delta {} where less does not matter",
@@ -226,7 +230,7 @@ impl Words<'_> {
                 },
             ],
             Next::Stop(Outcome::NothingDiffers(p)) => vec![format!(
-                "nothing to find: {bad} seemed worse than {good} at first, and with all rounds it is not, with probability {}",
+                "nothing to find: {last} seemed {sought} than {first} at first, and with all rounds it is not, with probability {}",
                 probability(*p)
             )],
             Next::Ends | Next::Ask(_) if self.found.lost_end.is_some() => vec![self.lost_end()],

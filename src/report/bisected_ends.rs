@@ -3,7 +3,6 @@
 //! Enters: a [`Bisected`] or a look at its ends. Leaves: text. It must not judge.
 
 use crate::analyse::{Bisected, Ends, Look};
-use crate::units::Better;
 
 /// What is known of the ends while they are compared: `+1.2 % (-0.8 % to +3.2 %) in 40 rounds`; `None`: too few rounds for that.
 #[must_use]
@@ -14,12 +13,10 @@ pub fn ends_so_far(found: &Bisected) -> Option<String> {
     }
 }
 
-/// The ends' difference at a look, worse being up.
+/// The ends' difference at a look.
 pub(super) fn look_words(found: &Bisected, look: &Look) -> String {
     let interval = &look.interval;
-    let higher = found.metric.as_ref().is_some_and(|metric| metric.better == Better::Higher);
-    let sign = if higher { -1.0 } else { 1.0 };
-    let ratio = |log: f64| (sign * log).exp_m1();
+    let ratio = |log: f64| (found.sign * log).exp_m1();
     let (one, other) = (ratio(interval.low), ratio(interval.high));
     format!(
         "{} ({} to {}) in {} rounds",

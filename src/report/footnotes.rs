@@ -64,6 +64,7 @@ pub(super) fn told_from(caveat: &Caveat) -> Detail {
             Detail::All
         }
         Caveat::StoppedEarly
+        | Caveat::StoppedAlike
         | Caveat::AfterEarlyStop
         | Caveat::BaselineDrift { .. }
         | Caveat::CarryOver { lead_in: true, .. }
@@ -105,6 +106,9 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::StoppedEarly => "stopped as soon as it was clear: such an estimate is too large on \
                                  average, by less than a point where most runs would find the effect, by more where \
                                  few would"
+            .to_owned(),
+        Caveat::StoppedAlike => "stopped as soon as it was clear that the arms are alike: such an estimate is nearer to 0 on \
+                                 average than what it estimates"
             .to_owned(),
         Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
         Caveat::MediansDisagree { medians } => medians_disagree(*medians, comparison),
@@ -233,8 +237,8 @@ fn carry_over(arm: &str, effect: Interval, p: f64, lead_in: bool) -> String {
             p_equals(p)
         ),
         (true, false) => format!(
-            "warning: a trial leaves something behind: after {arm} the next one reads {size} ({}); the difference is \
-             adjusted for it, which takes about twice the rounds; a run with lead-ins needs no adjusting",
+            "warning: a trial leaves something behind: after {arm} the next one reads {size} ({}); where it shows in a \
+             row, the difference is adjusted for it, which takes about twice the rounds; a run with lead-ins needs no adjusting",
             p_equals(p)
         ),
         (false, false) => format!(

@@ -20,6 +20,8 @@ pub struct Judged {
     pub by_rank: bool,
     /// Two-sided p.
     pub p: f64,
+    /// The side that p is of: above 0 where y is larger.
+    pub lean: f64,
     /// Hodges–Lehmann shift, y − x.
     pub shift: f64,
     /// The interval of the shift, where there is one.
@@ -53,13 +55,15 @@ pub fn judge(x: &[f64], y: &[f64], outside: f64, level: f64, comparisons: usize)
             || interval.is_some_and(|(_, precision)| precision == Precision::Normal);
         let precision = if normal { Precision::Normal } else { Precision::Exact };
         let interval = interval.map(|(interval, _)| interval);
-        return Some(Judged { by_rank: true, p: test.p, shift, interval, precision });
+        let lean = 0.5 * (x.len() * y.len()) as f64 - test.u;
+        return Some(Judged { by_rank: true, p: test.p, lean, shift, interval, precision });
     }
     let test = student_t::welch(x, y, outside)?;
     // The interval is around the difference of means; the estimate is Hodges and Lehmann's at any number of clusters.
     let shift = shift.clamp(test.interval.low, test.interval.high);
     let interval = Some(Estimate { estimate: shift, ..test.interval });
-    Some(Judged { by_rank: false, p: test.p, shift, interval, precision: Precision::Exact })
+    let lean = test.interval.estimate;
+    Some(Judged { by_rank: false, p: test.p, lean, shift, interval, precision: Precision::Exact })
 }
 
 #[cfg(test)]

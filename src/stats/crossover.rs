@@ -108,7 +108,8 @@ impl Crossover {
     }
 
     /// Whether, if θ is `theta`, running second makes a difference.
-    fn position_shows(&self, theta: f64) -> bool {
+    #[must_use]
+    pub fn position_shows(&self, theta: f64) -> bool {
         if self.len() < FEWEST || self.order.contains(&0.0) {
             return false;
         }

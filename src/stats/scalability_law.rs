@@ -10,6 +10,9 @@
 //! is fitted with one parameter fewer, then the corner, and the best that is allowed is taken. Three parameters and two bounds need no
 //! crate for that.
 //!
+//! What two laws differ in is told by the jackknife (Tukey 1958, Ann. Math. Stat. 29:614): the ends of a bootstrap of few rounds are its
+//! outermost samples.
+//!
 //! Source: Gunther, *Guerrilla Capacity Planning* (2007) §5 (there α is σ, β is κ); Gunther (2008), arXiv:0808.1431.
 
 use rand::{RngExt, SeedableRng};
@@ -239,6 +242,26 @@ pub fn bootstrap(levels: &[f64], values: &[Vec<f64>], together: bool, replicates
             fit(&points)
         })
         .collect()
+}
+
+/// The jackknife's pseudo-values of ln γ, α and β: nθ − (n − 1)θ₋ᵢ, where θ₋ᵢ is of all values but the i-th of each level. `None`: a
+/// sample has no fit. As many as the level with the fewest has values.
+#[must_use]
+pub fn pseudo_values(law: &Law, levels: &[f64], values: &[Vec<f64>]) -> Option<[Vec<f64>; 3]> {
+    let n = values.iter().map(Vec::len).min().filter(|n| *n >= 2)?;
+    let of = |law: &Law| [law.gamma.ln(), law.alpha, law.beta];
+    let all = of(law);
+    let mut pseudo: [Vec<f64>; 3] = Default::default();
+    for left_out in 0..n {
+        let without =
+            |values: &Vec<f64>| (values.iter().sum::<f64>() - values[left_out]) / (values.len() - 1) as f64;
+        let points: Vec<(f64, f64)> = levels.iter().copied().zip(values.iter().map(without)).collect();
+        let without = of(&fit(&points)?);
+        for at in 0..3 {
+            pseudo[at].push(n as f64 * all[at] - (n - 1) as f64 * without[at]);
+        }
+    }
+    Some(pseudo)
 }
 
 /// The seed of all bootstraps: one run has one answer.

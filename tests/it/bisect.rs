@@ -95,6 +95,35 @@ fn equal_ends_and_better_ends_are_said() {
         "json", "--", "sh", "prog.sh", "{step}",
     ]);
     assert_eq!(json(&better)["outcome"], "better");
+    let text = higher.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains("--better finds what made it"), "{text}");
+}
+
+#[test]
+fn what_made_it_better_is_found() {
+    let sandbox = sandbox(13);
+    let steps = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20";
+    let metric = "took=took ([0-9]+):/s:higher";
+    let words = [
+        "bisect", "--better", "--steps", steps, "--metric", metric, "--seed", "1", "--keep-disturbed",
+        "--format", "json", "--", "sh", "prog.sh", "{step}",
+    ];
+    let answer = json(&sandbox.succeed(&words));
+    assert_eq!((answer["outcome"].as_str(), found(&answer)), (Some("found"), vec!["13"]));
+    assert_eq!(answer["seeks"], "better");
+    let effect = &answer["effect"];
+    let bounds = (effect["low"].as_f64().unwrap(), effect["high"].as_f64().unwrap());
+    assert!(bounds.0 > 0.0 && bounds.0 < 0.05 && 0.05 < bounds.1 && bounds.1 < 0.1, "{effect}");
+    let text = sandbox.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains("which of 20 steps from 0 to 20 made took better (higher is better)"), "{text}");
+    // More is worse of a time, and then there is nothing to find.
+    let words: Vec<&str> = words.map(|word| if word == metric { METRIC } else { word }).to_vec();
+    let answer = json(&sandbox.succeed(&words));
+    assert_eq!(answer["outcome"], "worse");
+    let text = sandbox.succeed(&["bisect", "--show", "2"]);
+    assert!(text.contains("nothing to find: 20 is worse than 0"), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("to find what made it worse, leave --better out"), "{text}");
 }
 
 #[test]
@@ -273,9 +302,10 @@ fn only_commits_that_change_a_path_are_searched() {
     assert_eq!(steps, [0, 2, 4, 6, 8, 10, 11].map(|at| &*commits[at]));
     let text = sandbox.succeed(&["bisect", "--show", "1"]);
     assert!(text.contains("5 commits left out: nothing of prog changes there"), "{text}");
-    for (path, said) in
-        [("nothing", "no commit from --good to --bad changes nothing"), ("../..", "is outside repository")]
-    {
+    for (path, said) in [
+        ("nothing", "no commit between --good and --bad changes nothing"),
+        ("../..", "is outside repository"),
+    ] {
         let refused = search(&["--path", path]);
         assert_eq!(refused.status.code(), Some(2));
         assert!(errors(&refused).contains(said), "{}", errors(&refused));
@@ -428,8 +458,13 @@ fn commits_are_searched_and_the_repository_is_only_read() {
     refused("v7.7", "HEAD", &["--good v7.7: no such revision in src"]);
     refused("HEAD~2", "nothing", &["--bad nothing: no such revision"]);
     refused("HEAD", "main", &["are the same commit"]);
-    refused("HEAD", "HEAD~3", &["is not an ancestor", "exchange --good and --bad"]);
     refused("HEAD~1", "HEAD", &["there is one commit", "nothing lies between"]);
+    // Ends the other way round ask what made it better, which nothing did.
+    let turned = json(&sandbox.succeed(&words("HEAD", "HEAD~8")));
+    assert_eq!((turned["seeks"].as_str(), turned["outcome"].as_str()), (Some("better"), Some("worse")));
+    let text = sandbox.succeed(&["bisect", "--show", "2"]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("to find what made it worse, exchange --good and --bad"), "{text}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn stored(steps: usize) -> Run {
         per_round: 1,
         ends_rounds: 60,
         kernels: false,
+        for_better: false,
     });
     run.cells = (0..=steps as u32).map(|step| Cell { levels: vec![step] }).collect();
     run.metrics = vec![Metric {

@@ -1,7 +1,8 @@
 //! The law of each curve, or why there is none; and in what two laws differ.
 //!
-//! Enters: groups of series. Leaves: [`Scaling`]s. The intervals are those of a bootstrap over rounds: all curves of a group draw the same
-//! rounds, so that what both share cancels in their difference. Results without rounds draw the repeats of each cell on their own.
+//! Enters: groups of series. Leaves: [`Scaling`]s. The intervals of a law are those of a bootstrap over rounds; results without rounds draw
+//! the repeats of each cell on their own. What two laws differ in is judged by Student's t over the jackknife's pseudo-values, of the same
+//! rounds in both where there are rounds, so that what both share cancels.
 
 use super::super::comparison::Interval;
 use super::super::draft::Setting;
@@ -12,6 +13,7 @@ use crate::stats::Estimate;
 use crate::stats::descriptive::mean;
 use crate::stats::scalability_law::{self, Law};
 use crate::stats::sequential::FEWEST_ROUNDS;
+use crate::stats::student_t;
 
 /// Fewer levels are not fitted.
 const FEWEST_LEVELS: usize = 6;
@@ -33,8 +35,8 @@ const PARAMETERS: f64 = 3.0;
 /// What a curve's law is made from.
 struct Drawn {
     law: Law,
-    replicates: Vec<Option<Law>>,
-    n: usize,
+    /// Pseudo-values of ln γ, α and β; by round, where there are rounds.
+    pseudo: Option<[Vec<f64>; 3]>,
 }
 
 /// Fits all curves of a group.
@@ -67,7 +69,7 @@ pub(super) fn fitted(setting: &Setting, group: Group) -> Scaling {
         });
         drawn.push(own);
     }
-    let differences = differences(&curves, &drawn);
+    let differences = differences(&curves, &drawn, paired);
     let Group { factor, row, job, processors, .. } = group;
     Scaling { factor, row, job, processors, curves, differences }
 }
@@ -127,9 +129,8 @@ fn law(series: &Series, columns: &[(u32, Vec<f64>)], paired: bool) -> Result<(Sc
         return Err(NoLaw::Misses { residual });
     }
     let replicates = scalability_law::bootstrap(&levels, &values, paired, REPLICATES);
-    let drawn = Drawn { law, replicates, n };
     let interval = |of: fn(&Law) -> f64| {
-        let replicates: Vec<f64> = drawn.replicates.iter().flatten().map(of).collect();
+        let replicates: Vec<f64> = replicates.iter().flatten().map(of).collect();
         plain(scalability_law::percentiles(of(&law), &replicates, n, OUTSIDE))
     };
     let peak = interval(Law::peak);
@@ -148,7 +149,7 @@ fn law(series: &Series, columns: &[(u32, Vec<f64>)], paired: bool) -> Result<(Sc
         n,
         last: to,
     };
-    Ok((found, drawn))
+    Ok((found, Drawn { law, pseudo: scalability_law::pseudo_values(&law, &levels, &values) }))
 }
 
 /// Whether the peak is known within a factor 2, or to be so far away that nothing is said of it.
@@ -158,23 +159,33 @@ fn is_known(peak: Interval, last: f64) -> bool {
 }
 
 /// Each later curve against the first, where both have a law. All of them leave out 5 % together.
-fn differences(curves: &[ScalingCurve], drawn: &[Option<Drawn>]) -> Vec<ScalingDifference> {
+fn differences(curves: &[ScalingCurve], drawn: &[Option<Drawn>], paired: bool) -> Vec<ScalingDifference> {
     let Some((Some(first), others)) = drawn.split_first() else { return Vec::new() };
     let with_a_law = others.iter().flatten().count();
     let outside = OUTSIDE / (PARAMETERS * with_a_law.max(1) as f64);
     let mut found = Vec::new();
     for (at, other) in others.iter().enumerate().filter_map(|(at, other)| Some((at + 1, other.as_ref()?))) {
-        let interval = |of: fn(&Law, &Law) -> f64| {
-            let pairs = first.replicates.iter().zip(&other.replicates);
-            let replicates: Vec<f64> =
-                pairs.filter_map(|(a, b)| Some(of(a.as_ref()?, b.as_ref()?))).collect();
-            let n = first.n.min(other.n);
-            plain(scalability_law::percentiles(of(&first.law, &other.law), &replicates, n, outside))
+        let (one, two) = (&first.law, &other.law);
+        let interval = |parameter: usize, estimate: f64| {
+            let found = first.pseudo.as_ref().zip(other.pseudo.as_ref()).and_then(|(one, two)| {
+                let (one, two) = (&one[parameter], &two[parameter]);
+                if !paired {
+                    return student_t::welch(one, two, outside);
+                }
+                let differences: Vec<f64> = one.iter().zip(two).map(|(one, two)| two - one).collect();
+                student_t::paired(&differences, outside)
+            });
+            let (low, high) = found.map_or((f64::NEG_INFINITY, f64::INFINITY), |test| {
+                (test.interval.low.min(estimate), test.interval.high.max(estimate))
+            });
+            Interval { estimate, low, high }
         };
         // γ of other units has no ratio that means something.
         let same_unit = curves[0].metric.unit == curves[at].metric.unit;
-        let gamma = interval(|a, b| b.gamma / a.gamma - 1.0);
-        let (alpha, beta) = (interval(|a, b| b.alpha - a.alpha), interval(|a, b| b.beta - a.beta));
+        let log = interval(0, (two.gamma / one.gamma).ln());
+        let gamma =
+            Interval { estimate: log.estimate.exp_m1(), low: log.low.exp_m1(), high: log.high.exp_m1() };
+        let (alpha, beta) = (interval(1, two.alpha - one.alpha), interval(2, two.beta - one.beta));
         let named = [("gamma", gamma), ("alpha", alpha), ("beta", beta)];
         let differs =
             named.iter().filter(|(name, i)| (i.low > 0.0 || i.high < 0.0) && (*name != "gamma" || same_unit));

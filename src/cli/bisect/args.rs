@@ -16,6 +16,7 @@ const EXAMPLES: &str = "Examples:
   assay bisect --source . --good v1.0 --bad HEAD --build make -- {tree}/prog input.dat
   assay bisect --source linux --good v6.11 --bad v6.12 job.fio -t virtio_blk:1g -t fs=xfs     kernels, in guests
   assay bisect --source linux --good v6.11 --bad v6.12 --path fs/xfs job.fio -t ram:1g -t fs=xfs     only what changes fs/xfs
+  assay bisect --source . --bad v1.0 --good HEAD --build make -- {tree}/prog     which commit made it better
   assay bisect --resume 7                       go on with a search that was stopped or killed
   assay bisect --show 7 --format json           every question and every value of a stored search
 
@@ -51,10 +52,13 @@ pub struct Args {
     /// The steps in their order, with blanks between: the good one first, the bad one last
     #[arg(long, value_name = "'STEP STEP …'", conflicts_with_all = ["source", "good", "bad"])]
     pub(super) steps: Option<String>,
-    /// A git repository: the steps are the commits from --good to --bad on the first-parent line; it is only read
+    /// A git repository: the steps are the commits between --good and --bad on the first-parent line; it is only read
     #[arg(long, value_name = "GIT", requires_all = ["good", "bad"])]
     pub(super) source: Option<PathBuf>,
-    /// The revision that is good
+    /// The steps go the other way: the bad one first, the good one last; which of them made it better
+    #[arg(long, requires = "steps")]
+    pub(super) better: bool,
+    /// The revision that is good; where it is the later one, what made it better is searched for
     #[arg(long, value_name = "REV", requires = "source")]
     pub(super) good: Option<String>,
     /// The revision that is bad
@@ -85,7 +89,7 @@ pub struct Args {
     /// Where the directories of a session are made (default: here)
     #[arg(long, short = 'd', value_name = "DIR")]
     pub(super) directory: Option<PathBuf>,
-    /// The smallest slowdown that matters (default 2%)
+    /// The smallest change that matters (default 2%)
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub(super) delta: Option<String>,
     /// Chance of a wrong answer (default 0.05)
@@ -122,7 +126,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) plan: bool,
     /// Go on with a search that was stopped or killed: its number, its name, or latest
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "metrics", "primary", "before", "after",
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "better", "source", "build", "command", "metrics", "primary", "before", "after",
         "path", "directory", "delta", "alpha", "max_rounds", "ask", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show", "file", "target",
         "engine", "config"])]
     pub(super) resume: Option<String>,

@@ -19,7 +19,7 @@ const MOST_STEPS: usize = 1000;
 
 /// What a new search is over.
 pub(super) struct Asked {
-    /// Names of the steps, the good end first.
+    /// Names of the steps, in their order.
     pub(super) names: Vec<String>,
     /// The same as commits; empty where they are none.
     commits: Vec<Commit>,
@@ -27,6 +27,8 @@ pub(super) struct Asked {
     pub(super) git_dir: Option<PathBuf>,
     /// Commits that are no steps.
     pub(super) left_out: LeftOut,
+    /// What made it better is searched for: the first step is the bad end.
+    pub(super) for_better: bool,
 }
 
 impl Asked {
@@ -38,14 +40,20 @@ impl Asked {
         let asked = match (&args.steps, &args.source) {
             (Some(steps), _) => {
                 let names: Vec<String> = steps.split_whitespace().map(str::to_owned).collect();
-                Asked { names, commits: Vec::new(), git_dir: None, left_out: LeftOut::default() }
+                let left_out = LeftOut::default();
+                Asked { names, commits: Vec::new(), git_dir: None, left_out, for_better: args.better }
             }
             (None, Some(source)) => {
                 let word = |word: &Option<String>| word.clone().unwrap_or_default();
                 let found = revisions::between(source, &word(&args.good), &word(&args.bad), &args.path)?;
                 let left_out = LeftOut { beside_paths: found.beside_paths, not_compiled: 0 };
-                let asked =
-                    Asked { names: Vec::new(), commits: Vec::new(), git_dir: Some(found.git_dir), left_out };
+                let asked = Asked {
+                    names: Vec::new(),
+                    commits: Vec::new(),
+                    git_dir: Some(found.git_dir),
+                    left_out,
+                    for_better: found.for_better,
+                };
                 asked.with(found.commits)
             }
             (None, None) => {
@@ -128,7 +136,7 @@ impl Asked {
         let LeftOut { beside_paths, not_compiled } = self.left_out;
         let what = match (beside_paths, not_compiled) {
             (0, 0) if self.git_dir.is_none() => return "--steps names the ends alone".to_owned(),
-            (0, 0) => return "there is one commit from --good to --bad".to_owned(),
+            (0, 0) => return "there is one commit between --good and --bad".to_owned(),
             (_, 0) => "one of the paths",
             (0, _) => "what the kernels of the ends are made of",
             _ => "one of the paths and what the kernels of the ends are made of",

@@ -1,4 +1,4 @@
-//! Commits of a git repository as steps: those on the first-parent line from the good one to the bad one.
+//! Commits of a git repository as steps: those on the first-parent line between the good one and the bad one.
 //!
 //! Enters: the repository, two revisions, and the paths of what may have changed. Leaves: commits with their subjects, and the files that
 //! differ between them. The repository is only read.
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::cli::Failure;
 use crate::sys::clean_command;
 
-/// Commits, the good end first.
+/// Commits, the oldest first.
 pub(super) struct Revisions {
     /// The repository's own directory.
     pub(super) git_dir: PathBuf,
@@ -19,6 +19,8 @@ pub(super) struct Revisions {
     pub(super) commits: Vec<Commit>,
     /// How many of the line change none of the paths.
     pub(super) beside_paths: u32,
+    /// The good end is the later one.
+    pub(super) for_better: bool,
 }
 
 /// A commit that is a step.
@@ -62,35 +64,37 @@ pub(super) fn between(source: &Path, good: &str, bad: &str, paths: &[String]) ->
     let is_before = |one: &str, other: &str| {
         git(source, &["merge-base", "--is-ancestor", one, other]).map(|said| said.is_ok())
     };
-    if !is_before(&first, &last)? {
-        let turned = is_before(&last, &first)?;
-        return Err(Failure::request(format!("--good {good} is not an ancestor of --bad {bad}")).hint(
-            if turned {
-                "they are the other way round: exchange --good and --bad"
-            } else {
-                "name two revisions of one line of development"
-            },
-        ));
+    let for_better = !is_before(&first, &last)?;
+    if for_better && !is_before(&last, &first)? {
+        return Err(Failure::request(format!(
+            "neither of --good {good} and --bad {bad} is an ancestor of the other"
+        ))
+        .hint("name two revisions of one line of development"));
     }
+    let mut ends = [("--good", good, first), ("--bad", bad, last)];
+    if for_better {
+        ends.reverse();
+    }
+    let [(option, older, first), (later_option, later, last)] = ends;
     let listed = commits(source, &["--first-parent", "--reverse", &format!("{first}..{last}")])?;
-    // The good end must be on that line itself: one on a branch that was merged is an ancestor, and not the state before the first step.
+    // The older end must be on that line itself: one on a branch that was merged is an ancestor, and not the state before the first step.
     if let Some(left) =
         listed.first().and_then(|oldest| oldest.parent.as_deref()).filter(|left| *left != first)
     {
         return Err(Failure::request(format!(
-            "--good {good} is on a branch that was merged, not on the first-parent line of --bad {bad}"
+            "{option} {older} is on a branch that was merged, not on the first-parent line of {later_option} {later}"
         ))
         .hint(format!(
-            "--good {} is the last commit of that line that {good} contains",
+            "{option} {} is the last commit of that line that {older} contains",
             left.get(..12).unwrap_or(left)
         )));
     }
     let on_line = listed.len();
     let between = changing(source, (&first, &last), paths, listed)?;
     let beside_paths = u32::try_from(on_line - between.len()).unwrap_or(u32::MAX);
-    let good = commits(source, &["--max-count=1", &first])?;
-    let commits = good.into_iter().chain(between).map(|listed| listed.commit).collect();
-    Ok(Revisions { git_dir, commits, beside_paths })
+    let oldest = commits(source, &["--max-count=1", &first])?;
+    let commits = oldest.into_iter().chain(between).map(|listed| listed.commit).collect();
+    Ok(Revisions { git_dir, commits, beside_paths, for_better })
 }
 
 /// Those that change one of the paths, and the last one; all, where there are no paths.
@@ -111,7 +115,7 @@ fn changing(
     let named: BTreeSet<&str> = named.lines().collect();
     if named.is_empty() {
         return Err(Failure::request(format!(
-            "no commit from --good to --bad changes {}",
+            "no commit between --good and --bad changes {}",
             paths.join(" or ")
         ))
         .hint("--path is a file or directory below --source; without it all commits are searched"));
@@ -258,12 +262,21 @@ mod tests {
         let said = format!("{error:?}");
         assert!(said.contains("on a branch that was merged"), "{said}");
         assert!(said.contains(&format!("--good {}", &found.commits[0].name[..12])), "{said}");
-        assert!(of("3", "0", &[]).is_err());
+        let turned = of("3", "0", &[]).unwrap();
+        assert_eq!((subjects(&turned), turned.for_better, found.for_better), (subjects(&found), true, false));
+        let said = format!("{:?}", of("3", "side", &[]).map(drop).unwrap_err());
+        assert!(
+            said.contains(
+                "--bad side is on a branch that was merged, not on the first-parent line of --good 3"
+            ),
+            "{said}"
+        );
+        assert!(format!("{:?}", of("1", "side", &[]).map(drop).unwrap_err()).contains("neither of"));
         let limited = of("0", "3", &["side"]).unwrap();
         assert_eq!(subjects(&limited), ["subject\u{e4} 0", "merged", "subject\u{e4} 3"]);
         assert_eq!(limited.beside_paths, 1);
         let nothing = format!("{:?}", of("0", "3", &["none", "0"]).map(drop).unwrap_err());
-        assert!(nothing.contains("no commit from --good to --bad changes none or 0"), "{nothing}");
+        assert!(nothing.contains("no commit between --good and --bad changes none or 0"), "{nothing}");
         git(place.path(), &["-c", "user.name=x", "-c", "user.email=x@y", "revert", "--no-edit", "HEAD"])
             .unwrap()
             .unwrap();

@@ -176,21 +176,28 @@ fn main_effects(effects: &Effects, delta: f64) -> Option<String> {
 /// `direct has the same effect whatever bs, within 2 %`: dependences of the compared factor that were shown to be below δ.
 fn same_everywhere(effects: &Effects, analysis: &Analysis) -> Option<String> {
     let own = |effect: &&Effect| effect.of.len() == 2 && effect.of[0].factor == analysis.factor;
-    let mut same: Vec<&str> = Vec::new();
+    let mut same: Vec<String> = Vec::new();
     for other in effects.factors.iter().filter(|name| **name != analysis.factor) {
         let mut pair =
             effects.effects.iter().filter(own).filter(|effect| effect.of[1].factor == *other).peekable();
         let is_same = |effect: &Effect| matches!(effect.verdict, Verdict::NoDifference { .. });
-        if pair.peek().is_some() && pair.all(is_same) {
-            same.push(other);
+        let Some(first) = pair.peek().copied() else { continue };
+        let pair: Vec<&Effect> = pair.collect();
+        if pair.iter().all(|effect| is_same(effect)) {
+            // Each level was held against the first one, and two of them may lie on its two sides.
+            let only_two = pair.iter().all(|effect| effect.of[1].to == first.of[1].to);
+            same.push(match only_two {
+                true => format!("whatever {other} is"),
+                false => format!("at each {other} as at {}", one_line(&first.of[1].from)),
+            });
         }
     }
     (!same.is_empty()).then(|| {
         format!(
-            "{}: {} has the same effect whatever {} is, within {}",
+            "{}: {} has the same effect {}, within {}",
             metric(effects),
             analysis.factor,
-            same.join(" or "),
+            same.join(" and "),
             plain_percent(analysis.delta)
         )
     })
