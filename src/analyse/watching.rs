@@ -9,7 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{Interval, RowKey};
+use super::analysis::Analysis;
+use super::comparison::{Comparison, Interval, Role, RowKey};
 use super::layout::{Layout, Row};
 use super::options::Options;
 use super::paired::{Once, one_look};
@@ -75,6 +76,30 @@ pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
     };
     // Times that explain are those of the first level.
     (1..layout.arms.len()).flat_map(of_level).collect()
+}
+
+/// The pairs of `analysis` as the unwatched trials of the run that watched its cells show them: what decided, measured again. `again` are
+/// the comparisons of that run, by the same factor.
+#[must_use]
+pub fn measured_again(analysis: &Analysis, watched: &Run, again: Vec<Comparison>) -> Vec<Comparison> {
+    let Some(explains) = &watched.design.explains else { return Vec::new() };
+    // The first level of its own factor is the unwatched one.
+    let unwatched = watched.design.factors.iter().find(|factor| factor.name == explains.factor);
+    let Some(level) = unwatched.and_then(|factor| factor.levels.first()) else { return Vec::new() };
+    let own = |factor: &str| factor == explains.factor;
+    let same = |deciding: &Comparison, again: &Comparison| {
+        let others = again.row.levels.iter().filter(|(factor, _)| !own(factor));
+        let is_unwatched = again.row.levels.iter().any(|(factor, found)| own(factor) && found == level);
+        // Of the other factors the watched run has those that the run has; one with a single level is in no row.
+        let fits = others.clone().all(|pair| deciding.row.levels.contains(pair));
+        let arms = [(&deciding.baseline, &again.baseline), (&deciding.candidate, &again.candidate)];
+        let metric = deciding.metric.name == again.metric.name && deciding.row.job == again.row.job;
+        is_unwatched && fits && metric && arms.iter().all(|(one, other)| one.arm == other.arm)
+    };
+    let deciding = analysis.comparisons.iter().filter(|found| found.role == Role::Primary);
+    let deciding: Vec<&Comparison> = deciding.collect();
+    let of_one = again.into_iter().filter(|found| found.role == Role::Primary && found.effect.is_some());
+    of_one.filter(|again| deciding.iter().any(|deciding| same(deciding, again))).collect()
 }
 
 /// What an observer lost of the events that it should have read.

@@ -1,10 +1,11 @@
 //! `assay compare`: results that already exist, judged as two unpaired samples.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use super::Failure;
 use super::database::Database;
-use super::fail_if::{FailIf, fail_if};
+use super::fail_if::{FailIf, fail_if, nothing_measured};
 use super::failures::Failures;
 use super::output::Output;
 use crate::analyse;
@@ -135,6 +136,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     })?;
     let analysis = analyse::analyse(&run, &wishes);
+    if args.fail_if.is_some_and(FailIf::asks_for_direction) {
+        directions_are_known(&analysis, &loaded.guessed)?;
+    }
     let report_options = report::Options {
         hide_below_pct: args.hide_below,
         all_metrics: args.all_metrics,
@@ -143,7 +147,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let document = Document::build(&run, &analysis, &report_options);
     super::report::write(&document, format, &args.output, args.raw_cells)?;
+    if let Some(reason) = nothing_measured(&analysis).filter(|_| args.fail_if.is_none()) {
+        let failure = Failure::tool(format!("nothing was compared: {reason}"));
+        return Err(failure.hint("--primary names a metric that both sides have").into());
+    }
     fail_if(args.fail_if, &analysis)
+}
+
+/// A gate must not turn on what is better of a metric that nobody said and its name does not tell.
+fn directions_are_known(analysis: &analyse::Analysis, guessed: &BTreeSet<String>) -> Result<(), Failure> {
+    let mut deciding = analysis.comparisons.iter().filter(|found| found.role == analyse::Role::Primary);
+    match deciding.find(|found| guessed.contains(&found.metric.name)) {
+        None => Ok(()),
+        Some(found) => {
+            let name = &found.metric.name;
+            Err(Failure::request(format!(
+                "--fail-if: nothing says whether more or less of '{name}' is better"
+            ))
+            .hint(":higher or :lower behind the column in --value or --arm-columns says it"))
+        }
+    }
 }
 
 fn columns(args: &Args) -> Result<Columns, Failure> {

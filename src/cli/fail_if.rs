@@ -43,6 +43,11 @@ impl FailIf {
         }
     }
 
+    /// Whether it turns on what is better.
+    pub(super) fn asks_for_direction(self) -> bool {
+        matches!(self, FailIf::Slower | FailIf::SlowerAny | FailIf::SlowerOrUndecided)
+    }
+
     fn asks_for_undecided(self) -> bool {
         matches!(self, FailIf::Undecided | FailIf::SlowerOrUndecided | FailIf::ChangedOrUndecided)
     }
@@ -97,6 +102,18 @@ fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
     analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary)
 }
 
+/// Why no row that decides was measured in both arms, where that is so.
+pub(super) fn nothing_measured(analysis: &Analysis) -> Option<&str> {
+    let mut reason = None;
+    for comparison in primary(analysis) {
+        match &comparison.verdict {
+            Verdict::NotMeasured(why) => reason = reason.or(Some(why.as_str())),
+            _ => return None,
+        }
+    }
+    reason
+}
+
 /// A [`Failure`] with exit code 1 where a row that decides has no verdict because its arms failed unequally. What holds of `condition`
 /// is said before it.
 pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> Option<Failure> {
@@ -141,13 +158,28 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
     let (all, judged) = (primary(analysis).count(), primary(analysis).filter(judged).count());
     if judged == 0 {
         return Err(Failure::tool("--fail-if asks for a verdict, and no row that decides has one")
-            .hint("both sides need 4 trials or more of the same jobs and metrics; the report says what is missing")
+            .hint("the report says why: both sides need 4 trials or more, of the same jobs and metrics, with operations enough for a quantile")
             .into());
     }
     if judged < all {
         let text = format!(
             "assay: {} of {all} rows that decide have no verdict: --fail-if is about the others",
             all - judged
+        );
+        writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
+    }
+    // Who reads the log of a build that passed must not take what is not known for what is.
+    let undecided =
+        primary(analysis).filter(|found| matches!(found.verdict, Verdict::Undecided { .. })).count();
+    if undecided > 0 {
+        let stricter = match asked {
+            FailIf::Slower | FailIf::SlowerAny => "; slower,undecided fails on it",
+            FailIf::Changed | FailIf::ChangedAny => "; changed,undecided fails on it",
+            _ => "",
+        };
+        let text = format!(
+            "assay: --fail-if {} does not hold; {undecided} of {all} rows are undecided{stricter}",
+            asked.name()
         );
         writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
     }

@@ -22,7 +22,7 @@ use crate::units::Unit;
   assay metrics latest                    what the newest run has measured
   assay metrics job.fio                   what a job will report
   assay metrics job.fio --engine fio      the same through real fio
-  assay run job.fio --vary bs=4k,8k --primary wal:write.lat_ns.p99
+  assay run job.fio --vary bs=4k,8k --primary wal:sync.lat_ns.p99
 
 A * in the name stands for a word that only a run tells, e.g. an operation of dbench.")]
 pub struct Args {

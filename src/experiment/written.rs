@@ -54,7 +54,7 @@ pub struct CommandLine {
     /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<u32>,
-    /// Most rounds before the verdict is `undecided` (default 30)
+    /// Most rounds before the verdict is `undecided`, 4 to 120 (default 30)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_rounds: Option<u32>,
     /// The smallest difference that matters (default 2%)

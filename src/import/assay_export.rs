@@ -8,6 +8,7 @@ use crate::record::{HostFacts, RECORD_VERSION, Run, SoFar};
 use super::decided::Judged;
 use super::error::{ImportError, Problem, json_error};
 use super::observation::{Batch, Observation};
+use super::what_was_run;
 
 const FORMAT: &str = "assay export";
 
@@ -29,12 +30,6 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
     }
 }
 
-/// A command as a shell would be given it.
-fn command_line(words: &serde_json::Value) -> Option<String> {
-    let words: Vec<&str> = words.as_array()?.iter().filter_map(serde_json::Value::as_str).collect();
-    (!words.is_empty()).then(|| shlex::try_join(words).ok()).flatten()
-}
-
 /// The trials of a run as one arm: every factor with more than one level becomes part of the row. Where a baseline was compared with
 /// itself (`--aa`), both of its arms are one: what was measured today, for the comparison with the same after a change.
 pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(), Problem> {
@@ -47,14 +42,14 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
     batch.judged(Judged::of(&run.design));
     let metrics: Vec<u32> = run.metrics.iter().map(|metric| batch.metric(metric)).collect();
     // What was run is a difference of two runs, as far as no factor says it.
-    let command = run.experiment.get("command").and_then(command_line);
-    let with_command = |mut facts: HostFacts| {
-        if let Some(command) = &command {
-            facts.set("command", command.clone());
+    let what = what_was_run::facts(&run.experiment, &run.design.factors);
+    let with_what = |mut facts: HostFacts| {
+        for (name, value) in &what.0 {
+            facts.0.entry(name.clone()).or_insert_with(|| value.clone());
         }
         facts
     };
-    let facts: Vec<u32> = run.facts.into_iter().map(|facts| batch.facts(with_command(facts))).collect();
+    let facts: Vec<u32> = run.facts.into_iter().map(|facts| batch.facts(with_what(facts))).collect();
     for note in run.notes {
         batch.note(note.text);
     }

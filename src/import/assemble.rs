@@ -7,7 +7,8 @@ use crate::record::{Cell, Design, Factor, Note, Run, RunState, Source, StopRule,
 use super::clusters::{self, Clusters};
 use super::error::{ImportError, Problem};
 use super::fio::OPTION;
-use super::go_benchmark::PACKAGE;
+use super::go_benchmark::{self, PACKAGE};
+use super::hyperfine;
 use super::observation::{Batch, Observation};
 use super::pace;
 
@@ -24,12 +25,18 @@ pub(super) struct Frame {
     pub(super) clusters: Clusters,
     /// Runs of assay are among the inputs.
     pub(super) own_runs: bool,
+    /// All inputs are hyperfine's.
+    pub(super) of_hyperfine: bool,
 }
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
     drop_single_job_names(&mut batch, &frame.labels);
     let primary = frame.primary.clone().or_else(|| pace::primary(&batch));
     option_rows(&mut batch);
+    go_benchmark::without_processors(&mut batch);
+    if frame.of_hyperfine {
+        hyperfine::without_single_commands(&mut batch);
+    }
     let origin = frame.labels.join(", ");
     if batch.observations.iter().all(|observation| observation.values.is_empty()) {
         let why = match batch.observations.iter().find_map(|o| failure(o)) {
@@ -111,6 +118,8 @@ fn arms(batch: &Batch, frame: &Frame) -> Result<Vec<String>, ImportError> {
             arms.push(arm.to_owned());
         }
     }
+    let place = |arm: &String| batch.ordered.iter().position(|known| known == arm);
+    arms.sort_by_key(|arm| place(arm).unwrap_or(batch.ordered.len()));
     let origin = || frame.labels.join(", ");
     if let [only] = arms.as_slice() {
         return Err(ImportError::new(origin(), Problem::OneArm { arm: only.clone() }));
@@ -223,6 +232,9 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) {
     merged.notes = std::mem::take(&mut batch.notes);
     merged.factor = batch.factor.take();
     merged.so_far = batch.so_far;
+    merged.ordered = std::mem::take(&mut batch.ordered);
+    merged.guessed = std::mem::take(&mut batch.guessed);
+    merged.processors = std::mem::take(&mut batch.processors);
     let at: Vec<u32> = batch
         .metrics
         .iter()

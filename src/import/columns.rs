@@ -33,6 +33,8 @@ pub struct ValueColumn {
     /// The good direction.
     pub better: Better,
     said: bool,
+    /// The unit was written.
+    unit_said: bool,
 }
 
 /// Suffixes of column names: (suffix, unit as shown, good direction). The numbers keep the scale they were published in.
@@ -73,6 +75,13 @@ const SUFFIXES: [(&str, &str, Better); 35] = [
     ("latency", "", Better::Lower),
     ("time", "", Better::Lower),
 ];
+/// Words that say what is better wherever they stand: fio's `bw_mean` and `iops_mean`, `tput`, `latency_p99`.
+const HIGHER: [&str; 12] =
+    ["iops", "bw", "bandwidth", "throughput", "tput", "tps", "qps", "rps", "ops", "speed", "rate", "mbps"];
+const LOWER: [&str; 7] = ["lat", "clat", "slat", "latency", "time", "duration", "elapsed"];
+/// How much something varies, or fails, is not better where it is more.
+const NEITHER: [&str; 11] =
+    ["stddev", "stdev", "std", "dev", "sd", "cv", "err", "error", "errors", "failed", "dropped"];
 /// What is counted a second by columns called `mb_sec`.
 const AMOUNTS: [&str; 7] = ["kb", "mb", "gb", "kib", "mib", "gib", "ops"];
 
@@ -92,6 +101,16 @@ fn plain(name: &str) -> String {
         words.remove(words.len() - 2);
     }
     words.join("_")
+}
+
+/// What is better by a word of a plain name, where its words agree.
+fn better_by_word(plain: &str) -> Option<Better> {
+    let has = |words: &[&str]| plain.split('_').any(|word| words.contains(&word));
+    match (has(&HIGHER), has(&LOWER), has(&NEITHER)) {
+        (true, false, false) => Some(Better::Higher),
+        (false, true, false) => Some(Better::Lower),
+        _ => None,
+    }
 }
 
 impl ValueColumn {
@@ -130,7 +149,7 @@ impl ValueColumn {
                 let guessed = ValueColumn::guessed(name);
                 let (better, said) =
                     if is_known { (unit.usual_better(), true) } else { (guessed.better, guessed.said) };
-                ValueColumn { column: (*name).to_owned(), unit, factor, better, said }
+                ValueColumn { column: (*name).to_owned(), unit, factor, better, said, unit_said: true }
             }
             _ => return bad(format!("'{spec}' has too many ':'")),
         };
@@ -150,10 +169,27 @@ impl ValueColumn {
         };
         let longest =
             SUFFIXES.iter().filter(|(suffix, ..)| fits(suffix)).max_by_key(|(suffix, ..)| suffix.len());
-        let (unit, better) = longest.map_or((Unit::Count, Better::Lower), |(_, unit, better)| {
-            (if unit.is_empty() { Unit::Count } else { Unit::Other((*unit).to_owned()) }, *better)
-        });
-        ValueColumn { column: name.to_owned(), unit, factor: 1.0, better, said: longest.is_some() }
+        let by_word = better_by_word(&plain);
+        let (unit, better) = match longest {
+            Some((_, "", better)) => (Unit::Count, *better),
+            Some((_, unit, better)) => (Unit::Other((*unit).to_owned()), *better),
+            None => (Unit::Count, by_word.unwrap_or(Better::Lower)),
+        };
+        let said = longest.is_some() || by_word.is_some();
+        ValueColumn { column: name.to_owned(), unit, factor: 1.0, better, said, unit_said: false }
+    }
+
+    /// The same with the unit of another column, unless it has one of its own.
+    pub(super) fn with_unit_of(&self, other: &ValueColumn) -> ValueColumn {
+        match self.unit_said || !other.unit_said {
+            true => self.clone(),
+            false => ValueColumn { column: self.column.clone(), ..other.clone() },
+        }
+    }
+
+    /// A unit was written for it.
+    pub(super) fn has_unit(&self) -> bool {
+        self.unit_said
     }
 
     /// Whether the good direction was said, or follows from the name.
@@ -234,6 +270,19 @@ mod tests {
                 "{name}"
             );
             assert!(column.said);
+        }
+        for (name, better) in [
+            ("iops_mean", Some(Better::Higher)),
+            ("read_iops_avg", Some(Better::Higher)),
+            ("bw_mean", Some(Better::Higher)),
+            ("tput", Some(Better::Higher)),
+            ("latency_p99", Some(Better::Lower)),
+            ("iops_stddev", None),
+            ("failed_ops", None),
+            ("time_rate", None),
+        ] {
+            let column = ValueColumn::guessed(name);
+            assert_eq!((column.said.then_some(column.better), column.unit), (better, Unit::Count), "{name}");
         }
         let unknown = ValueColumn::guessed("vanilla");
         assert_eq!((unknown.unit, unknown.said), (Unit::Count, false));

@@ -46,7 +46,7 @@ pub(super) fn read(
     if columns.arm.is_none() && sides < 2 {
         return Err(table.not_said("say which column tells the arms apart with --arm (or --arm-columns)"));
     }
-    long(&table, side, columns, batch)
+    long(&table, (side, sides), columns, batch)
 }
 
 impl<'a> Table<'a> {
@@ -107,13 +107,18 @@ fn levels(names: &[String], at: &[usize], record: &csv::StringRecord) -> Vec<(St
         .collect()
 }
 
-fn long(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) -> Result<(), ImportError> {
+fn long(
+    table: &Table<'_>,
+    (side, sides): (usize, usize),
+    columns: &Columns,
+    batch: &mut Batch,
+) -> Result<(), ImportError> {
     let arm_at = columns.arm.as_ref().map(|name| table.column(name)).transpose()?;
     let rows_at = table.columns(&columns.rows)?;
     let mut values = Vec::new();
     for value in &columns.values {
         values.push((table.column(&value.column)?, value, batch.metric(&value.metric())));
-        note_unsaid(value, batch);
+        note_unsaid(value, &value.metric_name(), batch);
     }
     let taken: Vec<usize> = values.iter().map(|(at, ..)| *at).chain(arm_at).collect();
     let marks = Marks::of(table, columns, &taken, batch)?;
@@ -149,6 +154,9 @@ fn long(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
     used.extend(taken);
     used.extend(marks.columns());
     note_undeclared(table, arm_at, &used, &columns.rows, batch);
+    if let Some(arm) = columns.arm.as_ref().filter(|_| sides > 1) {
+        batch.note(format!("the inputs are taken together: column '{arm}' tells the arms apart"));
+    }
     batch.factor.clone_from(&columns.arm);
     Ok(())
 }
@@ -162,11 +170,13 @@ fn wide(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
     let rows_at = table.columns(&columns.rows)?;
     let mut groups = Vec::new();
     for group in &columns.arm_columns {
-        let (labels, definition) =
+        let (labels, group, definition) =
             arms_of(group).map_err(|problem| ImportError::new(table.origin, problem))?;
+        // A field that is missing in the first row makes no other arm the first.
+        batch.in_order(&labels);
         let at = group.iter().map(|column| table.column(&column.column)).collect::<Result<Vec<_>, _>>()?;
+        note_unsaid(&group[group.len() - 1], &definition.name, batch);
         groups.push((labels, at, group, batch.metric(&definition)));
-        note_unsaid(&group[group.len() - 1], batch);
     }
     let taken: Vec<usize> = groups.iter().flat_map(|(_, at, ..)| at.iter().copied()).collect();
     let marks = Marks::of(table, columns, &taken, batch)?;
@@ -205,12 +215,20 @@ fn wide(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
 }
 
 /// `pagecache_mib_s,dax_mib_s` → arms `pagecache` and `dax`, metric `mib_s`: what the names share from a `_` on.
-fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Metric), Problem> {
+fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Vec<ValueColumn>, Metric), Problem> {
     let [first, .., last] = group else {
         return Err(Problem::BadColumns(
             "--arm-columns needs a column for each of at least two arms".to_owned(),
         ));
     };
+    // What is said behind the last column holds for the group.
+    if let Some(one) = group.iter().find(|column| column.has_unit() && !last.has_unit()) {
+        return Err(Problem::BadColumns(format!(
+            "--arm-columns: '{}' has a unit and '{}' has none; one behind the last column holds for all of them",
+            one.column, last.column
+        )));
+    }
+    let in_unit: Vec<ValueColumn> = group.iter().map(|column| column.with_unit_of(last)).collect();
     let shared = first
         .column
         .char_indices()
@@ -223,14 +241,14 @@ fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Metric), Problem> {
     let labels =
         group.iter().map(|column| column.column[..column.column.len() - shared.len()].to_owned()).collect();
     let name = if shared.is_empty() { "value" } else { &shared[1..] };
-    // What is said behind the last column holds for the group.
     let metric =
         Metric { job: String::new(), name: name.to_owned(), unit: last.unit.clone(), better: last.better };
-    Ok((labels, metric))
+    Ok((labels, in_unit, metric))
 }
 
-fn note_unsaid(column: &ValueColumn, batch: &mut Batch) {
+fn note_unsaid(column: &ValueColumn, metric: &str, batch: &mut Batch) {
     if !column.better_is_said() {
+        batch.guessed(metric);
         let better = if column.better == Better::Higher { "more" } else { "less" };
         let name = &column.column;
         let unit = if column.unit == Unit::Count { "" } else { " (by its unit)" };
@@ -371,12 +389,16 @@ mod tests {
 
     #[test]
     fn arms_without_a_shared_name_are_the_whole_columns() {
-        let (labels, metric) = arms_of(&spec(&["vanilla", "patched:lower"])).unwrap();
+        let (labels, _, metric) = arms_of(&spec(&["vanilla", "patched:lower"])).unwrap();
         assert_eq!(
             (labels, metric.name),
             (vec!["vanilla".to_owned(), "patched".to_owned()], "value".to_owned())
         );
         assert!(arms_of(&spec(&["alone"])).is_err());
+        // A unit behind the last column is that of each; one behind another is a mistake.
+        let (_, group, metric) = arms_of(&spec(&["old", "new:ms"])).unwrap();
+        assert_eq!((group[0].factor, group[1].factor, metric.unit), (1e6, 1e6, Unit::Nanoseconds));
+        assert!(arms_of(&spec(&["old:ms", "new"])).is_err());
     }
 
     #[test]

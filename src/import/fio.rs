@@ -9,11 +9,13 @@ use super::observation::{Batch, Observation};
 /// Prefix of facts that are fio options.
 pub(super) const OPTION: &str = "fio.";
 
-/// Options that name places and outputs: they may differ from file to file without being a row or a difference.
-const PLACES: [&str; 12] = [
-    "name", "filename", "directory", "randseed", "output", "output-format", "write_bw_log", "write_lat_log",
-    "write_iops_log", "write_hist_log", "description", "filename_format",
+/// Options that name outputs: they may differ from file to file without being a row or a difference.
+const OUTPUTS: [&str; 11] = [
+    "name", "randseed", "output", "output-format", "write_bw_log", "write_lat_log", "write_iops_log",
+    "write_hist_log", "write_iolog", "description", "filename_format",
 ];
+/// Where it was done: files of several places may be repeats, and arms that differ in it are told.
+const PLACES: [&str; 2] = ["filename", "directory"];
 
 pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
     let trials = outcome_from_fio_json(text).map_err(|error| {
@@ -29,7 +31,11 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
             facts.set("fio.version", trial.version.clone());
         }
         for (job, option, value) in &trial.options {
+            if OUTPUTS.contains(&option.as_str()) {
+                continue;
+            }
             if PLACES.contains(&option.as_str()) {
+                facts.set(option.clone(), value);
                 continue;
             }
             // A flag without a value is set.

@@ -4,7 +4,7 @@
 //! Format: golang.org/design/14313-benchmark-format. `Unit` lines with `better=` are from
 //! golang.org/x/perf/benchfmt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::record::{FailureKind, HostFacts, Metric, Status};
 use crate::units::{Better, Unit};
@@ -16,6 +16,8 @@ use super::recognise::is_go_result;
 
 /// The row's factor that is left out when all benchmarks are of one package.
 pub(super) const PACKAGE: &str = "pkg";
+/// The row's factor that names a benchmark.
+const BENCHMARK: &str = "benchmark";
 /// Lines `key: value` that are kept; Go writes four.
 const MOST_FACTS: usize = 64;
 
@@ -34,20 +36,14 @@ pub(super) fn read(
         .filter(|column| column.better_is_said())
         .map(|column| (column.column.clone(), column.better))
         .collect();
-    let suffix = common_procs(text);
-    // A larger number belongs to the name of a benchmark.
-    let procs = suffix.as_deref().map(|procs| procs.trim_start_matches('-')).filter(|procs| procs.len() < 4);
-    if let Some(procs) = procs {
-        facts.set("gomaxprocs", procs);
-    }
+    batch.processors.insert(common_procs(text));
     let is_parent = |name: &str| {
         let below = format!("{name}/");
         text.lines().any(|line| line.trim_start().trim_start_matches("--- FAIL: ").starts_with(&below))
     };
     for (index, line) in text.lines().enumerate() {
         if is_go_result(line) {
-            let row = (&*package, suffix.as_deref());
-            let mut observation = result(line, row, &betters, batch)
+            let mut observation = result(line, &package, &betters, batch)
                 .map_err(|problem| ImportError::at(origin, index + 1, problem))?;
             observation.side = side;
             observation.facts = Some(batch.facts(facts.clone()));
@@ -60,7 +56,7 @@ pub(super) fn read(
             if is_parent(name) {
                 continue;
             }
-            let mut observation = named(name, (&*package, suffix.as_deref()));
+            let mut observation = named(name, &package);
             observation.side = side;
             observation.status = Status::Failed {
                 kind: FailureKind::Passing,
@@ -85,7 +81,35 @@ pub(super) fn read(
     Ok(())
 }
 
-/// `-8` when every benchmark of the text has it: then it tells nothing apart.
+/// Takes the number of processors off the names, where every file has one of its own; with several in a file it tells benchmarks apart,
+/// those of the other files with it.
+pub(super) fn without_processors(batch: &mut Batch) {
+    let suffixes: Option<Vec<String>> = std::mem::take(&mut batch.processors).into_iter().collect();
+    let Some(suffixes) = suffixes.filter(|suffixes| !suffixes.is_empty()) else { return };
+    let mut with_fact: HashMap<(Option<u32>, usize), u32> = HashMap::new();
+    let mut observations = std::mem::take(&mut batch.observations);
+    for observation in &mut observations {
+        let Some((_, name)) = observation.rows.iter_mut().find(|(factor, _)| factor == BENCHMARK) else {
+            continue;
+        };
+        let Some(which) = suffixes.iter().position(|suffix| name.ends_with(suffix)) else { continue };
+        name.truncate(name.len() - suffixes[which].len());
+        // A larger number belongs to the name of a benchmark.
+        let processors = suffixes[which].trim_start_matches('-');
+        if processors.len() < 4 {
+            let known = observation.facts;
+            let facts = *with_fact.entry((known, which)).or_insert_with(|| {
+                let mut facts = known.map_or_else(HostFacts::default, |at| batch.facts[at as usize].clone());
+                facts.set("gomaxprocs", processors);
+                batch.facts(facts)
+            });
+            observation.facts = Some(facts);
+        }
+    }
+    batch.observations = observations;
+}
+
+/// `-8` when every benchmark of the text has it.
 fn common_procs(text: &str) -> Option<String> {
     let mut names =
         text.lines().filter(|line| is_go_result(line)).filter_map(|line| line.split_whitespace().next());
@@ -117,27 +141,26 @@ fn unit_line(line: &str) -> Option<(&str, Better)> {
 }
 
 /// A result, or a failure, of the benchmark of this name.
-fn named(name: &str, (package, suffix): (&str, Option<&str>)) -> Observation {
+fn named(name: &str, package: &str) -> Observation {
     let bare = name.strip_prefix("Benchmark").unwrap_or(name);
-    let bare = suffix.and_then(|suffix| bare.strip_suffix(suffix)).unwrap_or(bare);
     let mut observation = Observation::new(0);
     if !package.is_empty() {
         observation.rows.push((PACKAGE.to_owned(), package.to_owned()));
     }
-    observation.rows.push(("benchmark".to_owned(), bare.to_owned()));
+    observation.rows.push((BENCHMARK.to_owned(), bare.to_owned()));
     observation
 }
 
 fn result(
     line: &str,
-    row: (&str, Option<&str>),
+    package: &str,
     betters: &BTreeMap<String, Better>,
     batch: &mut Batch,
 ) -> Result<Observation, Problem> {
     let mut fields = line.split_whitespace();
     let name = fields.next().unwrap_or_default();
     fields.next();
-    let mut observation = named(name, row);
+    let mut observation = named(name, package);
     let bare = observation.rows.last().map_or_else(String::new, |(_, bare)| bare.clone());
     while let Some(text) = fields.next() {
         let Some(unit) = fields.next() else {
@@ -177,6 +200,7 @@ fn metric(go_unit: &str, betters: &BTreeMap<String, Better>, batch: &mut Batch) 
         Unit::Other(_) if unit.usual_better() == Better::Lower => {
             let guessed = ValueColumn::guessed(go_unit);
             if !guessed.better_is_said() {
+                batch.guessed(go_unit);
                 batch.note(format!(
                     "unit {go_unit}: less is taken as better; a line `Unit {go_unit} better=higher`, or --value {go_unit}:higher, \
                      says otherwise"
@@ -199,12 +223,24 @@ mod tests {
                     BenchmarkX/size=4k-8 \t 10 \t 123 ns/op\t 2.5 MB/s\t 8 B/op\t 3 probes/op\nPASS\nok a/b 1.2s\n";
         let mut batch = Batch::default();
         read(text, "f", 0, &[], &mut batch).unwrap();
+        without_processors(&mut batch);
         let [only] = batch.observations.as_slice() else { panic!("one result") };
         assert_eq!(only.rows[1], ("benchmark".to_owned(), "X/size=4k".to_owned()));
         assert_eq!(only.values.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [123.0, 2.5e6, 8.0, 3.0]);
         assert_eq!(batch.metrics[1].better, Better::Higher);
         assert_eq!(batch.metrics[3].better, Better::Higher);
-        assert_eq!(batch.facts[0].get("goos"), Some("linux"));
+        let facts = &batch.facts[only.facts.unwrap() as usize];
+        assert_eq!((facts.get("goos"), facts.get("gomaxprocs")), (Some("linux"), Some("8")));
+    }
+
+    #[test]
+    fn numbers_of_processors_stay_where_a_file_has_several() {
+        let mut batch = Batch::default();
+        read("BenchmarkA-8 1 5 ns/op\n", "f", 0, &[], &mut batch).unwrap();
+        read("BenchmarkA-4 1 5 ns/op\nBenchmarkA-8 1 5 ns/op\n", "f", 1, &[], &mut batch).unwrap();
+        without_processors(&mut batch);
+        let names: Vec<&str> = batch.observations.iter().map(|found| found.rows[0].1.as_str()).collect();
+        assert_eq!(names, ["A-8", "A-4", "A-8"]);
     }
 
     #[test]
@@ -220,12 +256,14 @@ mod tests {
         let mut batch = Batch::default();
         let said = [ValueColumn::parse_spec("rows:higher").unwrap()];
         read(text, "f", 0, &said, &mut batch).unwrap();
+        without_processors(&mut batch);
         let failed: Vec<bool> =
             batch.observations.iter().map(|found| matches!(found.status, Status::Failed { .. })).collect();
         assert_eq!(failed, [false, true, false]);
         assert_eq!(batch.observations[1].rows, [("benchmark".to_owned(), "Scan".to_owned())]);
         assert!(batch.metrics.iter().all(|metric| metric.better == Better::Higher), "{:?}", batch.metrics);
-        assert_eq!((batch.facts[0].get("gomaxprocs"), batch.notes.len()), (Some("8"), 0));
+        let facts = &batch.facts[batch.observations[0].facts.unwrap() as usize];
+        assert_eq!((facts.get("gomaxprocs"), batch.notes.len()), (Some("8"), 0));
         let mut batch = Batch::default();
         read("BenchmarkScan-8 10 5 rows\n", "f", 0, &[], &mut batch).unwrap();
         assert!(batch.notes[0].contains("unit rows: less is taken as better"), "{:?}", batch.notes);

@@ -2,6 +2,8 @@
 //!
 //! Commands are the arms when the file stands alone, rows when several files are compared.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Deserialize;
 
 use crate::record::{FailureKind, Metric, Status};
@@ -9,6 +11,9 @@ use crate::units::{Better, Unit};
 
 use super::error::{ImportError, Problem, json_error};
 use super::observation::{Batch, Observation};
+
+/// The factor of the commands.
+const COMMAND: &str = "command";
 
 #[derive(Deserialize)]
 struct Export {
@@ -39,12 +44,18 @@ pub(super) fn read(
         Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
     let memory =
         Metric { job: String::new(), name: "memory".to_owned(), unit: Unit::Bytes, better: Better::Lower };
-    let several = export.results.len() > 1;
     for benchmark in export.results {
         let Some(times) = benchmark.times.filter(|times| !times.is_empty()) else {
             let message = format!("'{}' has no 'times': only the averages were kept", benchmark.command);
             return Err(ImportError::new(origin, Problem::Json { format: "hyperfine JSON", message }));
         };
+        let usual = usual_code(&benchmark.exit_codes);
+        if let Some(code) = usual.filter(|code| *code != 0) {
+            batch.note(format!(
+                "'{}' ended with exit code {code} as a rule, which hyperfine was told to ignore: its times count",
+                benchmark.command
+            ));
+        }
         for (index, seconds) in times.into_iter().enumerate() {
             if seconds < 0.0 || !seconds.is_finite() {
                 let (what, text) =
@@ -55,20 +66,21 @@ pub(super) fn read(
                 ));
             }
             let mut observation = Observation::new(side);
-            if alone {
-                observation.arm = Some(benchmark.command.clone());
-            } else if several {
-                observation.rows.push(("command".to_owned(), benchmark.command.clone()));
+            match alone {
+                true => observation.arm = Some(benchmark.command.clone()),
+                false => observation.rows.push((COMMAND.to_owned(), benchmark.command.clone())),
             }
             observation.elapsed_s = seconds;
             observation.values.push((batch.metric(&runtime), seconds));
             if let Some(bytes) = benchmark.memory_usage_byte.get(index).filter(|bytes| bytes.is_finite()) {
                 observation.values.push((batch.metric(&memory), *bytes));
             }
-            if let Some(Some(code)) = benchmark.exit_codes.get(index).filter(|code| **code != Some(0)) {
+            let code = benchmark.exit_codes.get(index).copied();
+            if let Some(code) = code.filter(|code| *code != Some(0) && (code.is_none() || *code != usual)) {
                 observation.status = Status::Failed {
                     kind: FailureKind::Passing,
-                    reason: format!("exit code {code}"),
+                    reason: code
+                        .map_or_else(|| "a signal ended it".to_owned(), |code| format!("exit code {code}")),
                     command: benchmark.command.clone(),
                     output: String::new(),
                 };
@@ -79,6 +91,28 @@ pub(super) fn read(
     if batch.observations.is_empty() {
         return Err(ImportError::new(origin, Problem::NoResults("'results' is empty".to_owned())));
     }
-    batch.factor = alone.then(|| "command".to_owned());
+    batch.factor = alone.then(|| COMMAND.to_owned());
     Ok(())
+}
+
+/// The exit code of most runs of a command: hyperfine ends at the first other one than 0 unless it was told to go on (`-i`).
+fn usual_code(codes: &[Option<i64>]) -> Option<i64> {
+    let times = |code: &i64| codes.iter().filter(|other| **other == Some(*code)).count();
+    // What a signal ended did not do its work, whatever hyperfine was told.
+    let done = codes.iter().flatten().copied().filter(|code| (0..128).contains(code));
+    done.max_by_key(times).filter(|code| 2 * times(code) > codes.len())
+}
+
+/// Commands tell nothing apart where no input has more than one.
+pub(super) fn without_single_commands(batch: &mut Batch) {
+    let mut of_side: HashMap<usize, HashSet<&str>> = HashMap::new();
+    for observation in &batch.observations {
+        let command = observation.rows.iter().find(|(factor, _)| factor == COMMAND);
+        of_side.entry(observation.side).or_default().extend(command.map(|(_, command)| &**command));
+    }
+    if of_side.values().all(|commands| commands.len() < 2) {
+        for observation in &mut batch.observations {
+            observation.rows.retain(|(factor, _)| factor != COMMAND);
+        }
+    }
 }

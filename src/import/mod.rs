@@ -26,7 +26,9 @@ mod recognise;
 mod source;
 mod time_stamps;
 mod tool_output;
+mod what_was_run;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use clusters::Clusters;
@@ -86,6 +88,8 @@ pub struct Loaded {
     pub run: Run,
     /// Files that were left out (only with [`Options::skip_unreadable`]).
     pub skipped: Vec<ImportError>,
+    /// Metrics of which nobody said what is better, and whose names do not tell.
+    pub guessed: BTreeSet<String>,
 }
 
 /// Reads all inputs into one run. The first input is the baseline unless [`Options::baseline`] says otherwise. A single
@@ -122,6 +126,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     let context = Context { columns: &options.columns, sides: sides.len() };
     let mut contents = read_all(&sides, &context);
     let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
+    columns_are_used(&options.columns, &contents.formats)?;
     let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
     for (side, run) in runs {
         let label = sides[side].label.clone();
@@ -156,8 +161,32 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         primary: options.primary.clone().or(decided.primary),
         clusters: options.columns.clusters.clone(),
         own_runs: own || source.contains(&"stored run"),
+        of_hyperfine: contents.formats == [Format::Hyperfine] && !source.contains(&"stored run"),
     };
-    Ok(Loaded { run: assemble(contents.batch, frame)?, skipped })
+    let guessed = contents.batch.guessed.clone();
+    Ok(Loaded { run: assemble(contents.batch, frame)?, skipped, guessed })
+}
+
+/// Refuses columns that no input has: what was asked would be left out without a word.
+fn columns_are_used(columns: &Columns, formats: &[Format]) -> Result<(), ImportError> {
+    let takes = |format: &Format| match format {
+        Format::Csv => true,
+        Format::Numbers | Format::GoBenchmark => columns.arm.is_none() && columns.rows.is_empty(),
+        _ => false,
+    };
+    let options = [
+        (columns.arm.is_some(), "--arm"),
+        (!columns.rows.is_empty(), "--row"),
+        (!columns.values.is_empty(), "--value"),
+        (!columns.arm_columns.is_empty(), "--arm-columns"),
+    ];
+    let Some((_, option)) = options.into_iter().find(|(given, _)| *given) else { return Ok(()) };
+    if formats.iter().any(takes) {
+        return Ok(());
+    }
+    let what = formats.first().map_or("a stored run", |format| format.name());
+    let why = format!("{option} is of tables, and {what} has no columns; --primary METRIC says what decides");
+    Err(ImportError::new("columns", Problem::BadColumns(why)))
 }
 
 /// The error for files that could not be used, or those files when they may be left out.
@@ -244,7 +273,7 @@ fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
     if options.primary.is_some() {
         run.design.primary.clone_from(&options.primary);
     }
-    Ok(Loaded { run, skipped: Vec::new() })
+    Ok(Loaded { run, skipped: Vec::new(), guessed: BTreeSet::new() })
 }
 
 /// Reads one file's bytes as an input of its own and builds a run from it together with itself, so that every importer
@@ -267,6 +296,7 @@ pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportEr
         stop: StopRule::default(),
         primary: None,
         clusters: columns.clusters.clone(),
+        of_hyperfine: format == Format::Hyperfine,
         own_runs: false,
     };
     assemble(batch, frame)

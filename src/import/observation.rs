@@ -1,6 +1,6 @@
 //! What every format is read into before the run is built: one observation a trial, definitions kept once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -74,6 +74,12 @@ pub(super) struct Batch {
     pub(super) judged: Vec<Judged>,
     /// The name of what tells the arms apart, when a table's column does.
     pub(super) factor: Option<String>,
+    /// Arms whose order the request says.
+    pub(super) ordered: Vec<String>,
+    /// Metrics of which nobody said what is better.
+    pub(super) guessed: BTreeSet<String>,
+    /// What all benchmarks of a file of Go's text have behind their names; `None` for one in which they differ.
+    pub(super) processors: BTreeSet<Option<String>>,
     /// Trials of all batches that are read for the same comparison.
     taken: Arc<AtomicUsize>,
 }
@@ -119,6 +125,20 @@ impl Batch {
         }
     }
 
+    /// Arms in the order of the request, before those that are only met.
+    pub(super) fn in_order(&mut self, labels: &[String]) {
+        for label in labels {
+            if !self.ordered.contains(label) {
+                self.ordered.push(label.clone());
+            }
+        }
+    }
+
+    /// What is better of this metric was guessed.
+    pub(super) fn guessed(&mut self, metric: &str) {
+        self.guessed.insert(metric.to_owned());
+    }
+
     pub(super) fn judged(&mut self, way: Judged) {
         if !self.judged.contains(&way) {
             self.judged.push(way);
@@ -143,5 +163,8 @@ impl Batch {
         later.judged.into_iter().for_each(|way| self.judged(way));
         self.so_far = self.so_far.or(later.so_far);
         self.factor = self.factor.take().or(later.factor);
+        self.in_order(&later.ordered);
+        self.guessed.extend(later.guessed);
+        self.processors.extend(later.processors);
     }
 }

@@ -129,6 +129,37 @@ fn hyperfine_commands_are_arms_alone_and_rows_beside_others() {
     assert!(!alone.trials[1].counts());
     let both = run(&[&format!("x={path}"), &format!("y={path}")], &Options::default());
     assert_eq!(both.design.factors[1].levels, ["a", "b"]);
+    // `hyperfine -i`: what ends with 1 each time was meant to, and what a signal ended was not.
+    let ignored = r#"{"results":[{"command":"a","times":[1.0,2.0,3.0],"exit_codes":[1,1,null]}]}"#;
+    let one = write(directory.path(), "i.json", ignored);
+    let run = run(&[&format!("x={path}"), &format!("y={}", one.display())], &Options::default());
+    let counts: Vec<bool> = run.trials.iter().map(Trial::counts).collect();
+    assert_eq!(counts, [true, false, true, true, true, false]);
+    assert!(run.notes.iter().any(|note| note.text.contains("exit code 1 as a rule")), "{:?}", run.notes);
+    assert_eq!(run.design.factors[1].levels, ["a", "b"], "one command matches its own among several");
+}
+
+#[test]
+fn columns_are_arms_in_their_order_and_in_the_unit_of_the_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = write(directory.path(), "w.csv", "rep,old,new\n1,,5.1\n2,10.2,5.2\n3,10.1,5.0\n");
+    let mut options = Options::default();
+    options.columns.arm_columns =
+        vec![["old", "new:ms"].map(|spec| ValueColumn::parse_spec(spec).unwrap()).to_vec()];
+    let run = run(&[table.to_str().unwrap()], &options);
+    assert_eq!(run.arms(), ["old", "new"], "a field that is missing makes no other baseline");
+    let values: Vec<f64> = run.trials.iter().map(|trial| trial.values[0].1).collect();
+    assert_eq!(values, [5.1e6, 10.2e6, 5.2e6, 10.1e6, 5.0e6]);
+}
+
+#[test]
+fn columns_that_no_input_has_are_refused() {
+    let mut options = Options::default();
+    options.columns.values = vec![ValueColumn::parse_spec("read.iops:higher").unwrap()];
+    let before = format!("before={}", data("fio/single-*.json"));
+    let after = format!("after={}", data("fio/single-4k-*.json"));
+    let error = load(inputs(&[&before, &after]), &options).map(drop).unwrap_err().to_string();
+    assert!(error.contains("--value is of tables, and fio json has no columns"), "{error}");
 }
 
 #[test]

@@ -5,10 +5,11 @@
 //! of this user count: those of runs that live, and of killed ones what is still changed. Nothing of another run is touched. Looking and
 //! writing down is one step: both happen under a lock on the directory of the records, which only this user can open.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::directory::WorkDirectory;
 use super::error::TargetError;
+use super::follows::clash;
 use super::ledger::{Contents, Ledger};
 use super::overwrite::Refusal;
 use super::{setting_pair, undo};
@@ -25,17 +26,6 @@ fn all_of(wanted: &[PathBuf]) -> Vec<PathBuf> {
     all.sort();
     all.dedup();
     all
-}
-
-/// Whether setting one changes the other: a scheduler resets the other settings of its queue.
-fn clash(one: &Path, other: &Path) -> bool {
-    let is_scheduler = |path: &Path| path.ends_with("queue/scheduler");
-    // The scheduler's own settings are a directory further down.
-    let queue = |path: &Path| match path.parent() {
-        Some(parent) if parent.ends_with("queue/iosched") => parent.parent().map(Path::to_owned),
-        parent => parent.map(Path::to_owned),
-    };
-    one == other || (queue(one) == queue(other) && (is_scheduler(one) || is_scheduler(other)))
 }
 
 /// A setting that a killed run has changed, and that clashes with one of these.
@@ -99,6 +89,8 @@ mod tests {
     use super::super::directory::Session;
     use super::super::journal::Journal;
     use super::super::made::Made;
+    use std::path::Path;
+
     use super::*;
 
     /// A run that sets nothing yet.
@@ -188,10 +180,5 @@ mod tests {
     fn what_one_setting_changes_in_another_is_held_with_it() {
         let wanted = all_of(&[PathBuf::from("/proc/sys/vm/dirty_ratio")]);
         assert_eq!(wanted.len(), 2, "{wanted:?}");
-        let queue = |name: &str| Path::new("/sys/block/x/queue").join(name);
-        assert!(clash(&queue("scheduler"), &queue("nr_requests")));
-        assert!(clash(&queue("iosched/read_expire"), &queue("scheduler")));
-        assert!(!clash(&queue("read_ahead_kb"), &queue("nr_requests")));
-        assert!(!clash(&queue("scheduler"), Path::new("/sys/block/y/queue/scheduler")));
     }
 }

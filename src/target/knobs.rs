@@ -10,7 +10,7 @@ use super::error::TargetError;
 use super::identity::DeviceIdentity;
 use super::journal::Journal;
 use super::made::Made;
-use super::setting_pair;
+use super::{follows, setting_pair};
 use crate::experiment::{Filesystem, Knob, TargetSettings};
 use crate::host::BlockDevice;
 
@@ -66,45 +66,81 @@ pub(super) fn turn(
     watched: &Path,
 ) -> Result<(Vec<String>, BTreeMap<String, String>), TargetError> {
     let (mut notes, mut facts) = (Vec::new(), BTreeMap::new());
-    let mut paths = Vec::new();
-    // Read before any is written: a scheduler changes the queue's other settings.
+    let mut placed: Vec<(&Knob, PathBuf)> = Vec::new();
     for knob in knobs {
-        let path = place(knob, watched)?;
-        note_down(journal, &path)?;
-        // Behind it, as they are put back in this order.
-        for other in changed_by_a_scheduler(&path).iter().filter(|other| takes_its_own_value(other)) {
-            note_down(journal, other)?;
-        }
-        paths.push(path);
+        placed.push((knob, place(knob, watched)?));
     }
-    for (knob, path) in knobs.iter().zip(paths) {
-        let now = crate::host::write_knob(&path, &knob.value).map_err(TargetError::setting)?;
+    placed.sort_by_key(|(_, path)| follows::rank(path));
+    let followers = noted(journal, &placed)?;
+    for (knob, path) in &placed {
+        crate::host::write_knob(path, &knob.value).map_err(TargetError::setting)?;
+    }
+    // Nobody asked for another read-ahead. What a scheduler begins with is its own.
+    for (path, before) in followers.iter().filter(|(path, _)| follows::is_read_ahead(path)) {
+        if crate::host::read_knob(path).is_ok_and(|now| now != *before) {
+            crate::host::write_knob(path, before).map_err(TargetError::setting)?;
+        }
+    }
+    for (knob, path) in &placed {
+        let now = crate::host::read_knob(path).map_err(TargetError::io("cannot read", path))?;
         if now != knob.value {
             notes.push(format!("{} was set to {}; the kernel made it {now}", knob.path, knob.value));
         }
-        notes.extend(without_effect(&path));
+        notes.extend(without_effect(path));
         facts.insert(format!("sysfs.{}", knob.path), now);
     }
     journal.reached("knobs");
     Ok((notes, facts))
 }
 
-/// The settings that a change of scheduler sets to the kernel's defaults: what is asked of the queue, and the scheduler's own.
-fn changed_by_a_scheduler(path: &Path) -> Vec<PathBuf> {
-    let Some(queue) = path.parent().filter(|_| path.ends_with("queue/scheduler")) else { return Vec::new() };
-    let own = std::fs::read_dir(queue.join("iosched")).into_iter().flatten().flatten();
-    // Where the kernel has switched throttling of writes off, writing that 0 would switch it off for good.
-    let throttles = crate::host::read_knob(&queue.join("wbt_lat_usec")).is_ok_and(|value| value != "0");
-    let of_queue = ["nr_requests"].into_iter().chain(throttles.then_some("wbt_lat_usec"));
-    let of_queue = of_queue.map(|name| queue.join(name));
-    let mut own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
-    own.sort();
-    of_queue.chain(own).filter(|path| path.is_file()).collect()
+/// Writes down what the settings are, and what those are that change with them; gives the latter. All are read before any is written, were
+/// it only to see whether it takes its own value: that alone changes others. Those that others change come first, for the same reason.
+fn noted(journal: &mut Journal, placed: &[(&Knob, PathBuf)]) -> Result<Vec<(PathBuf, String)>, TargetError> {
+    let mut before = Vec::new();
+    for (_, path) in placed {
+        let value = match setting_pair::of(path) {
+            Some(_) => String::new(),
+            None => crate::host::read_knob(path).map_err(TargetError::io("cannot read", path))?,
+        };
+        before.push((path.clone(), value));
+    }
+    let mut followers: Vec<(PathBuf, String)> = Vec::new();
+    for path in placed.iter().flat_map(|(_, path)| follows::changed_with(path)) {
+        let is_known = |known: &[(PathBuf, String)]| known.iter().any(|(other, _)| *other == path);
+        if is_known(&before) || is_known(&followers) {
+            continue;
+        }
+        // Some of a queue without a scheduler cannot be read.
+        if let Ok(value) = crate::host::read_knob(&path) {
+            followers.push((path, value));
+        }
+    }
+    followers.sort_by_key(|(path, _)| std::cmp::Reverse(follows::rank(path)));
+    // Nor written.
+    followers
+        .retain(|(path, value)| follows::is_read_ahead(path) || crate::host::write_knob(path, value).is_ok());
+    for (path, value) in &followers {
+        note_down(journal, path, value)?;
+    }
+    before.sort_by_key(|(path, _)| std::cmp::Reverse(follows::rank(path)));
+    for (path, value) in &before {
+        if let Some(paths) = setting_pair::of(path) {
+            let before = setting_pair::read(&paths)?;
+            journal.begin(None, Made::Pair { paths, before })?;
+            continue;
+        }
+        note_down(journal, path, value)?;
+        crate::host::write_knob(path, value).map_err(|error| {
+            let reason = format!("{} could not be put back afterwards: {error}", path.display());
+            TargetError::unavailable(reason, "set it yourself before the run, or in a hook: --before")
+        })?;
+    }
+    Ok(followers)
 }
 
-/// Whether a setting can be put back: some of a queue without a scheduler cannot be read or written.
-fn takes_its_own_value(path: &Path) -> bool {
-    crate::host::read_knob(path).is_ok_and(|now| crate::host::write_knob(path, &now).is_ok())
+fn note_down(journal: &mut Journal, path: &Path, before: &str) -> Result<(), TargetError> {
+    let sequence = DeviceIdentity::sequence_of_setting(path);
+    journal.begin(None, Made::Knob { path: path.to_owned(), before: before.to_owned(), sequence })
 }
 
 /// Why a setting changes nothing, where that is known.
@@ -117,45 +153,9 @@ fn without_effect(path: &Path) -> Option<String> {
     })
 }
 
-/// Writes down the value of a setting. First it is set to that very value, to see whether it can be put back at all.
-fn note_down(journal: &mut Journal, path: &Path) -> Result<(), TargetError> {
-    if let Some(paths) = setting_pair::of(path) {
-        let before = setting_pair::read(&paths)?;
-        return journal.begin(None, Made::Pair { paths, before });
-    }
-    let before = crate::host::read_knob(path).map_err(TargetError::io("cannot read", path))?;
-    crate::host::write_knob(path, &before).map_err(|error| {
-        let reason = format!("{} could not be put back afterwards: {error}", path.display());
-        TargetError::unavailable(reason, "set it yourself before the run, or in a hook: --before")
-    })?;
-    let sequence = DeviceIdentity::sequence_of_setting(path);
-    journal.begin(None, Made::Knob { path: path.to_owned(), before, sequence })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_scheduler_resets_is_noted_behind_it() {
-        let sys = tempfile::tempdir().unwrap();
-        let queue = sys.path().join("queue");
-        std::fs::create_dir_all(queue.join("iosched")).unwrap();
-        for name in ["scheduler", "nr_requests", "read_ahead_kb", "iosched/read_expire", "iosched/fifo_batch"]
-        {
-            std::fs::write(queue.join(name), "1\n").unwrap();
-        }
-        let found = |with: &[&str]| {
-            let expected: Vec<PathBuf> = with.iter().map(|name| queue.join(name)).collect();
-            assert_eq!(changed_by_a_scheduler(&queue.join("scheduler")), expected);
-        };
-        found(&["nr_requests", "iosched/fifo_batch", "iosched/read_expire"]);
-        std::fs::write(queue.join("wbt_lat_usec"), "0\n").unwrap();
-        found(&["nr_requests", "iosched/fifo_batch", "iosched/read_expire"]);
-        std::fs::write(queue.join("wbt_lat_usec"), "2000\n").unwrap();
-        found(&["nr_requests", "wbt_lat_usec", "iosched/fifo_batch", "iosched/read_expire"]);
-        assert!(changed_by_a_scheduler(&queue.join("nr_requests")).is_empty());
-    }
 
     #[test]
     fn a_setting_that_a_driver_does_not_ask_is_told() {

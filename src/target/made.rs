@@ -104,6 +104,9 @@ pub(super) enum Made {
     Module {
         /// Its name.
         name: String,
+        /// Which loading of it that is, once it is loaded; another one is somebody else's.
+        #[serde(default)]
+        loaded: Option<Inode>,
     },
     /// A filesystem made on a device that is not assay's.
     Filesystem {
@@ -167,7 +170,7 @@ impl Made {
             Made::Zram { number: Some(number), .. } => format!("reset /dev/zram{number}"),
             Made::Zram { .. } => "remove a zram device that has no size yet".to_owned(),
             Made::NullBlk { name } => format!("remove the null_blk device {name}"),
-            Made::Module { name } => format!("unload the module {name}"),
+            Made::Module { name, .. } => format!("unload the module {name}"),
             Made::Filesystem { device, .. } => format!("wipe the filesystem made on {}", device.display()),
             Made::Mount { point, .. } => format!("unmount {}", point.display()),
             Made::Pair { paths, before } => {
@@ -298,7 +301,7 @@ mod tests {
                     Made::Zram { before: vec![], number: None, added: true, bytes: 1, sequence: None }
                 }
                 Made::Zram { .. } => Made::NullBlk { name: "n".to_owned() },
-                Made::NullBlk { .. } => Made::Module { name: "m".to_owned() },
+                Made::NullBlk { .. } => Made::Module { name: "m".to_owned(), loaded: None },
                 Made::Module { .. } => Made::Filesystem { device: path.clone(), disk: None, identity: None },
                 Made::Filesystem { .. } => Made::Mount { point: path.clone(), mount: None },
                 Made::Mount { .. } => Made::Pair {

@@ -13,6 +13,7 @@ mod directory;
 mod error;
 mod extent_size;
 mod files_watch;
+mod follows;
 mod frozen;
 mod guest_disk;
 mod held_settings;

@@ -2,11 +2,12 @@
 //!
 //! Enters: a module's name. Leaves: the module in the kernel, written down if it was not there before.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::error::TargetError;
 use super::journal::Journal;
-use super::made::Made;
+use super::made::{Inode, Made, Seen};
 use crate::host::Driver;
 
 /// Loads a module that is not there yet, with `name=value` parameters.
@@ -16,10 +17,18 @@ pub(super) fn load(
     name: &str,
     parameters: &[String],
 ) -> Result<(), TargetError> {
-    journal.begin(Some(stack), Made::Module { name: name.to_owned() })?;
-    let mut words = vec![name.to_owned()];
+    let made = |loaded| Made::Module { name: name.to_owned(), loaded };
+    journal.begin(Some(stack), made(None))?;
+    // Without it one that somebody loads at the same time would be taken for the run's own.
+    let mut words = vec!["--first-time".to_owned(), name.to_owned()];
     words.extend_from_slice(parameters);
-    run(&words)
+    run(&words)?;
+    journal.now_known(made(loading_of(name)))
+}
+
+/// Which loading of a module is in the kernel: its directory is made anew with each, under the next number.
+pub(super) fn loading_of(name: &str) -> Option<Inode> {
+    Some(Seen::of(&Path::new("/sys/module").join(name.replace('-', "_"))).ok()?.inode)
 }
 
 /// Loads a driver that others may come to use as well, as the kernel itself loads a filesystem's; it stays.

@@ -13,11 +13,17 @@ use super::{
 };
 use crate::experiment::{Device, DeviceKind, Filesystem, TargetSettings};
 
-/// Whether `settings` can be had on this machine. `below` is where the job would work without a device of its own.
+/// Whether `settings` can be had on this machine. `below` is where the job would work without a device of its own, `elsewhere` where it
+/// works if it names its files itself.
 ///
 /// # Errors
 /// The first thing that stands in the way. Nothing was touched.
-pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Result<(), TargetError> {
+pub fn obstacle(
+    settings: &TargetSettings,
+    named: &[PathBuf],
+    below: &Path,
+    elsewhere: Option<&Path>,
+) -> Result<(), TargetError> {
     if let Some(Device::Block(path)) = &settings.device {
         if !path.exists() {
             let reason = format!("there is no {}", path.display());
@@ -45,7 +51,7 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
         }
         mount::rehearse(fs.name(), &mount_options(settings))?;
     }
-    settings_of(settings, below).map(drop)
+    settings_of(settings, below, elsewhere).map(drop)
 }
 
 /// The settings of this machine that trials on such a target set, as far as they are there before the target is made: those of a
@@ -53,12 +59,18 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
 ///
 /// # Errors
 /// One that there is not, or that is none.
-pub fn settings_of(settings: &TargetSettings, below: &Path) -> Result<Vec<PathBuf>, TargetError> {
+pub fn settings_of(
+    settings: &TargetSettings,
+    below: &Path,
+    elsewhere: Option<&Path>,
+) -> Result<Vec<PathBuf>, TargetError> {
     // What is on a device that is still to be made is seen when it is there.
     let known = match &settings.device {
         _ if settings.is_in_memory() => None,
         Some(Device::Made { .. }) => None,
         Some(Device::Block(path)) => Some(path.as_path()),
+        // As in a trial: what is watched is set.
+        _ if elsewhere.is_some() => elsewhere,
         Some(Device::File(path)) => path.parent(),
         Some(Device::Directory(path)) => Some(path.as_path()),
         None => Some(below),

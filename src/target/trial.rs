@@ -65,6 +65,8 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
 /// # Errors
 /// [`TargetError::Refused`]: something else is there, or a device is in use.
 pub fn check_files(spec: &TargetSpec, ready: &mut Ready) -> Result<(), TargetError> {
+    // A hook may have taken a node away, in whose place the job would make a file.
+    spec.claimed.iter().try_for_each(|device| device.check().map_err(Refusal::Exchanged))?;
     unused(&spec.written)?;
     match (&mut ready.journal, &ready.files) {
         (Some(journal), _) => journal.check_files(),
@@ -186,7 +188,7 @@ fn stand(
         // All that it has was made for it.
         named.extend(second_device::all(&setup.settings));
     }
-    obstacle(&setup.settings, &named, work)?;
+    obstacle(&setup.settings, &named, work, spec.elsewhere.as_deref())?;
     let directory = work.join(name);
     let built = Builder {
         journal: &mut *journal,

@@ -20,7 +20,7 @@ pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>,
             zram::remove(before, *number, *added, *bytes, *sequence)
         }
         Made::NullBlk { name } => null_blk::remove(name),
-        Made::Module { name } => return unload::unload(name),
+        Made::Module { name, loaded } => return unload::unload(name, *loaded),
         Made::Filesystem { device, disk, identity } => {
             return wipe(device, disk.as_ref(), identity.as_deref());
         }

@@ -7,12 +7,22 @@ use std::path::Path;
 
 use super::busy::while_busy;
 use super::error::TargetError;
+use super::made::Inode;
 use super::{module, null_blk, zram};
 use crate::host::Driver;
 
-/// Unloads a module; one that is gone, or part of the kernel, is no error. One that others use meanwhile stays: the note
-/// says so.
-pub(super) fn unload(name: &str) -> Result<Option<String>, TargetError> {
+/// Unloads a module; one that is gone, or part of the kernel, is no error. One that others use meanwhile stays, and so does one that is not
+/// that loading: the note says so.
+pub(super) fn unload(name: &str, loaded: Option<Inode>) -> Result<Option<String>, TargetError> {
+    let now = module::loading_of(name);
+    if crate::host::driver(name) == Driver::Loaded && now.is_some() && now != loaded {
+        return Ok(Some(match loaded {
+            Some(_) => format!("the module {name} was loaded anew by somebody else and stays"),
+            None => format!(
+                "it is not known who loaded the module {name}: it stays; modprobe -r {name} unloads it"
+            ),
+        }));
+    }
     let stays = || Some(format!("the module {name} was loaded for this run and stays: others use it now"));
     let (mut last, mut others) = (None, false);
     let tried = while_busy(|| {

@@ -148,6 +148,39 @@ fn verdicts_decide_the_exit_code_only_when_asked() {
 }
 
 #[test]
+fn a_gate_asks_what_is_better_and_for_something_that_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = |name: &str, first: &str, second: &str| {
+        let rows = (0..8).map(|i| format!("a,{i},{}\nb,{i},{}\n", 200 + i % 3, 100 + i % 3));
+        write(directory.path(), name, format!("arm,{first},{second}\n{}", rows.collect::<String>()))
+    };
+    let drop = table("drop.csv", "rep", "iops_mean");
+    let of = |file: &str, value: &str| {
+        assay(&["compare", file, "--arm", "arm", "--value", value, "--fail-if", "slower"])
+    };
+    assert_eq!(of(&drop, "iops_mean").code, Some(3), "half of the IOPS are slower");
+    let unknown = table("unknown.csv", "rep", "score");
+    let refused = of(&unknown, "score");
+    assert_eq!(refused.code, Some(2), "{}", refused.out);
+    assert!(refused.err.contains("whether more or less of 'score' is better"), "{}", refused.err);
+    assert_eq!(of(&unknown, "score:higher").code, Some(3));
+    assert_eq!(of(&unknown, "score:lower").code, Some(0));
+    // Different rows: nothing stands in both arms.
+    let apart = write(directory.path(), "apart.csv", "arm,row,ms\na,x,1\na,x,2\nb,y,1\nb,y,2\n");
+    let nothing = assay(&["compare", &apart, "--arm", "arm", "--row", "row", "--value", "ms"]);
+    assert_eq!(nothing.code, Some(1), "{}", nothing.out);
+    assert!(nothing.err.contains("nothing was compared"), "{}", nothing.err);
+    // What is not known passes a gate for slower, and the log says so.
+    let noisy =
+        (0..6).map(|i| format!("a,{}\nb,{}\n", 100 + 40 * (i % 3), 110 + 45 * (i % 3))).collect::<String>();
+    let noisy = write(directory.path(), "noisy.csv", format!("arm,ms\n{noisy}"));
+    let passed = of(&noisy, "ms");
+    assert_eq!(passed.code, Some(0));
+    let said = passed.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("1 of 1 rows are undecided; slower,undecided fails"), "{said}");
+}
+
+#[test]
 fn an_output_file_says_its_format_and_stdout_stays_empty() {
     let directory = tempfile::tempdir().unwrap();
     let (a, b) = (numbers(directory.path(), "a", 0.0), numbers(directory.path(), "b", 0.1));

@@ -88,7 +88,7 @@ pub struct Args {
     /// Replace the file of --html whoever wrote it
     #[arg(long, requires = "html")]
     pub(in crate::cli) force: bool,
-    /// Format of the report on standard output
+    /// Format of the report on standard output: text, lkml, mmtests, markdown, html, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(in crate::cli) format: Format,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any

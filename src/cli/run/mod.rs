@@ -130,6 +130,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (prepared, _) in &mut all {
         // Before there is a run: what does not apply or compile leaves nothing behind.
         kernels::build(prepared, args.quiet, &cancelled)?;
+        overwrite::check_devices(prepared)?;
     }
     let mut store = args.database.open()?;
     let named = |source: &Source| source.recipe_name().filter(|_| several);

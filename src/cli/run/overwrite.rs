@@ -1,7 +1,7 @@
 //! Nothing that exists is written to unless it was named with `--destroy`.
 
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
@@ -36,6 +36,18 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     check_fios_own(&prepared.plan.fio, destroy, &work)
 }
 
+/// Looks once more at the devices that jobs name, before they are written to for the first time: building kernels may have taken an hour,
+/// in which somebody made a filesystem there. Files are looked at as the run begins.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_devices(prepared: &Prepared) -> Result<(), Failure> {
+    let is_device = |file: &&PlannedFile| {
+        file.path.metadata().is_ok_and(|found| found.file_type().is_block_device()) && changes(file)
+    };
+    prepared.plan.files.iter().filter(is_device).try_for_each(|file| refuse(&file.path, &prepared.destroy))
+}
+
 /// Keeps other runs off the devices that these may overwrite.
 ///
 /// # Errors
@@ -51,9 +63,10 @@ pub(super) fn claim<'p>(parts: impl IntoIterator<Item = &'p Prepared>) -> Result
 /// A [`Failure`] with exit code 2: one of them is not there.
 pub(super) fn settings(prepared: &Prepared) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
-    for cell in prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere()) {
+    let cells = prepared.plan.cells.iter().zip(&prepared.surroundings.targets);
+    for (cell, target) in cells.filter(|(cell, _)| !cell.target.is_elsewhere()) {
         let below = cell.work.parent().unwrap_or(Path::new("."));
-        all.extend(settings_of(&cell.target, below).map_err(refused)?);
+        all.extend(settings_of(&cell.target, below, target.elsewhere.as_deref()).map_err(refused)?);
     }
     Ok(all)
 }
@@ -74,18 +87,19 @@ fn refused(error: TargetError) -> Failure {
 
 /// Whether every cell's target can be had here, and may be written to.
 fn targets(prepared: &Prepared) -> Result<(), Failure> {
-    let mut seen: Vec<&TargetSettings> = Vec::new();
-    for cell in &prepared.plan.cells {
-        if seen.contains(&&cell.target) {
+    let mut seen: Vec<(&TargetSettings, Option<&Path>)> = Vec::new();
+    for (cell, target) in prepared.plan.cells.iter().zip(&prepared.surroundings.targets) {
+        let elsewhere = target.elsewhere.as_deref();
+        if seen.contains(&(&cell.target, elsewhere)) {
             continue;
         }
-        seen.push(&cell.target);
+        seen.push((&cell.target, elsewhere));
         // Another machine has devices, filesystems and privileges of its own.
         if cell.target.is_elsewhere() {
             continue;
         }
         let below = cell.work.parent().unwrap_or(Path::new("."));
-        obstacle(&cell.target, &prepared.destroy, below).map_err(refused)?;
+        obstacle(&cell.target, &prepared.destroy, below, elsewhere).map_err(refused)?;
     }
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::args::Args;
-use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
 use crate::cli::database::wrong;
-use crate::cli::fail_if::{fail_if, not_comparable};
+use crate::cli::fail_if::{fail_if, not_comparable, nothing_measured};
 use crate::cli::output::Output;
 use crate::cli::report::{detail, judge, write};
 use crate::record::{FailureKind, FailureRule, Note, Run, RunState, SoFar, Status, Trial};
@@ -161,18 +161,28 @@ pub(super) fn wrong_data(run: &Run) -> Option<String> {
 }
 
 /// Why no row has both its arms, when that is because cells were skipped or every round thrown out, and what helps.
-fn nothing_compared<'r>(run: &'r Run, analysis: &Analysis) -> Option<(&'r str, &'static str)> {
+fn nothing_compared<'r>(run: &'r Run, analysis: &'r Analysis) -> Option<(&'r str, &'static str)> {
     let compared = |c: &Comparison| c.role == Role::Primary && !matches!(c.verdict, Verdict::NotMeasured(_));
     if analysis.comparisons.iter().any(compared) {
         return None;
     }
-    run.trials.iter().find_map(|trial| match (&trial.status, &trial.excluded) {
-        (Status::Skipped { reason }, _) => {
-            Some((reason.as_str(), "change the level that cannot be run here, or take it out"))
-        }
-        (_, Some(reason)) => {
-            Some((reason.as_str(), "run it when the machine is calm, or count such rounds: --keep-disturbed"))
-        }
-        _ => None,
-    })
+    run.trials
+        .iter()
+        .find_map(|trial| match (&trial.status, &trial.excluded) {
+            (Status::Skipped { reason }, _) => {
+                Some((reason.as_str(), "change the level that cannot be run here, or take it out"))
+            }
+            (_, Some(reason)) => Some((
+                reason.as_str(),
+                "run it when the machine is calm, or count such rounds: --keep-disturbed",
+            )),
+            _ => None,
+        })
+        .or_else(|| {
+            let refused = |caveat: &Caveat| matches!(caveat, Caveat::QuantileRefused { .. });
+            let deciding = analysis.comparisons.iter().filter(|found| found.role == Role::Primary);
+            let is_refused = deciding.flat_map(|found| &found.caveats).any(refused);
+            let why = nothing_measured(analysis).filter(|_| is_refused)?;
+            Some((why, "a longer runtime= gives it more operations; --primary names a lower quantile"))
+        })
 }

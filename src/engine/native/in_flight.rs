@@ -233,7 +233,11 @@ impl<M: Asynchronous> Queue<'_, M> {
         };
         if M::IN_PLACE.contains(&next.operation) {
             // What is queued must not wait for it: its time would count as theirs.
-            self.submit(running)?;
+            if let Err(failure) = self.submit(running) {
+                // It is not in flight, and nobody may wait for it.
+                self.free.push(slot);
+                return Err(failure);
+            }
             let issue_ns = running.clock.now_ns();
             let result = synchronous_other(&transfer);
             self.now = running.clock.now_ns();
@@ -246,9 +250,10 @@ impl<M: Asynchronous> Queue<'_, M> {
         // What was meant to start earlier counts from then; without a rate nothing was.
         let start_ns = self.now.min(running.intended_ns);
         self.flights[slot] = Flight { next, start_ns, issue_ns: self.now };
-        self.method
-            .queue(&transfer, &mut running.buffers)
-            .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+        if let Err(errno) = self.method.queue(&transfer, &mut running.buffers) {
+            self.free.push(slot);
+            return Err(Failure::method(running.job.method.name(), errno));
+        }
         self.queued.push(slot);
         self.of_batch += 1;
         Ok(true)

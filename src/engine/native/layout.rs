@@ -107,7 +107,8 @@ fn make_own_directory(path: &Path, own: &Path) -> Result<(), Failure> {
 fn enough_space(files: &[(&Path, Wanted)]) -> Result<(), Failure> {
     let mut left_by_directory: BTreeMap<&Path, u64> = BTreeMap::new();
     let mut largest: BTreeMap<&Path, u64> = BTreeMap::new();
-    for (path, wanted) in files {
+    // On a device nothing is laid out, and the filesystem of its node is not where its blocks are.
+    for (path, wanted) in files.iter().filter(|(path, _)| !opened::is_block_device(path)) {
         let bytes = largest.entry(path).or_default();
         *bytes = wanted.bytes.max(*bytes);
     }

@@ -114,6 +114,11 @@ impl Meter {
         self.since_ns = now_ns;
     }
 
+    /// Nothing was counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.directions.iter().flatten().all(|meter| meter.ios == 0)
+    }
+
     /// The meter of one direction, if the job has it.
     #[inline]
     pub(super) fn of(&mut self, direction: Direction) -> Option<&mut DirectionMeter> {

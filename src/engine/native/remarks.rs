@@ -2,7 +2,20 @@
 //!
 //! Enters: a job. Leaves: notes.
 
-use crate::workload::{Job, RateProcess};
+use crate::workload::{IoMethod, Job, RateProcess};
+
+const MORE_SYNCS: &str = "one sync after every so many writes; fio 3.33 makes several times as many where I/Os are in flight beside the \
+                          writes, or reads among them";
+
+/// Whether fio 3.33 makes more syncs than one after every N writes: it counts writes when they are issued and looks for a sync when the one
+/// before has ended, with each I/O that it takes.
+fn syncs_more_seldom_than_fio(job: &Job) -> bool {
+    let syncs =
+        job.fsync > 1 || job.fdatasync > 1 || (job.fsync.max(job.fdatasync) > 0 && job.pattern.mix.reads());
+    // libaio syncs in place, with nothing between.
+    let beside = job.method == IoMethod::IoUring && job.depth.iodepth > 1;
+    syncs && job.pattern.mix.writes() && (beside || job.pattern.mix.reads())
+}
 
 /// All notes of a job.
 pub(super) fn of(job: &Job) -> Vec<String> {
@@ -33,6 +46,9 @@ pub(super) fn of(job: &Job) -> Vec<String> {
     if !think.pause.is_zero() {
         said.push("the pauses of thinktime are in no latency".to_owned());
     }
+    if syncs_more_seldom_than_fio(job) {
+        said.push(MORE_SYNCS.to_owned());
+    }
     if job.create_on_open {
         said.push("its files are made before the clock starts; fio makes each while it runs, which --engine fio measures".to_owned());
     }
@@ -56,6 +72,9 @@ mod tests {
         let deep = said("iodepth=8");
         assert!(deep.contains("iodepth=8 has no effect with ioengine=psync"), "{deep}");
         assert_eq!(said("iodepth=8\nioengine=libaio"), "");
+        assert!(said("rw=randrw\nfdatasync=1").contains("fio 3.33 makes several times as many"));
+        assert!(said("rw=write\nfsync=32\nioengine=io_uring\niodepth=8").contains("fio 3.33 makes several"));
+        assert_eq!(said("rw=write\nfsync=32") + &said("rw=write\nfsync=4\nioengine=libaio\niodepth=8"), "");
         assert!(said("rw=write\ncreate_on_open=1").contains("made before the clock starts"));
         assert!(said("thinktime_spin=5").contains("thinktime_spin and thinktime_blocks have no effect"));
         assert!(said("ioengine=pvsync2\nhipri_percentage=50").contains("without hipri"));

@@ -127,8 +127,9 @@ impl<'j> Running<'j> {
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
         self.tempo = Tempo::new(self.job, self.begun_ns, self.gaps_seed).map(Box::new);
         self.attended = self.tempo.is_some() || self.verifier.is_some();
-        if self.job.ramp_time.is_zero() {
-            self.ramp_ends(self.begun_ns);
+        match self.job.ramp_time.is_zero() {
+            true => drop(self.ramp_ends(self.begun_ns)),
+            false => self.count_anew(self.begun_ns),
         }
         // Waiting for a processor is no part of the first transfer.
         self.begun_ns = self.clock.now_ns();
@@ -136,18 +137,31 @@ impl<'j> Running<'j> {
         let failure = self.transfer_passes(line, transfer_all).err().or(self.not_closed.take());
         // Nothing may hide that data were wrong.
         let failure = self.verifier.as_ref().and_then(|verifier| verifier.failure()).or(failure);
+        let now_ns = self.clock.now_ns();
+        // A job whose amount ends within its ramp counts all of it, as in fio. One that had nothing to transfer is no result.
+        let counts_all = !self.counting || self.job.ramp_time.is_zero();
+        let ended_by_itself = now_ns < self.until_ns && !line.stopped();
+        let failure = failure.or_else(|| {
+            (counts_all && ended_by_itself && self.meter.is_empty()).then(|| self.nothing_fits())
+        });
         if failure.is_some() {
             line.stop_all();
         }
-        if !self.counting {
-            // It ended within its ramp: nothing was counted.
-            self.ramp_ends(self.clock.now_ns());
-        }
-        self.elapsed_ns = self.clock.now_ns().saturating_sub(self.meter.since_ns);
+        self.elapsed_ns = now_ns.saturating_sub(self.meter.since_ns);
         self.usage = Usage::now().since(self.usage);
         self.waits = self.wait_counts.now().since(self.waits);
         let unlogged = self.io_log.as_ref().and_then(|log| log.write().err());
         failure.or(unlogged)
+    }
+
+    /// Why nothing was transferred, although nobody ended it.
+    fn nothing_fits(&self) -> Failure {
+        let what = format!(
+            "nothing was transferred: no block of {} bytes fits into its files, or its size or io_size is smaller than one; choose a \
+             smaller bs, or a larger size",
+            self.job.min_block()
+        );
+        Failure::Setting { job: self.job.name.clone(), what }
     }
 
     pub(super) fn finish(self, failure: Option<Failure>) -> JobCounts {

@@ -11,7 +11,7 @@ pub(super) fn merged_jobs(document: Document, notes: &mut Vec<Note>) -> Vec<Job>
     let mut jobs: Vec<Job> = Vec::new();
     let mut merged_percentiles = false;
     for mut job in document.jobs.into_iter().chain(document.client_stats) {
-        for side in [&mut job.read, &mut job.write, &mut job.trim].into_iter().flatten() {
+        for side in [&mut job.read, &mut job.write, &mut job.trim, &mut job.mixed].into_iter().flatten() {
             side.normalise();
         }
         if job.jobname == "All clients" {
@@ -59,7 +59,7 @@ fn name_apart(jobs: &mut [Job]) {
 }
 
 fn has_percentiles(job: &Job) -> bool {
-    [&job.read, &job.write, &job.trim]
+    [&job.read, &job.write, &job.trim, &job.mixed]
         .into_iter()
         .flatten()
         .flat_map(|side| [&side.slat_ns, &side.clat_ns, &side.lat_ns])
@@ -74,6 +74,11 @@ fn merge(into: &mut Job, from: &Job) {
     merge_side(&mut into.read, from.read.as_ref());
     merge_side(&mut into.write, from.write.as_ref());
     merge_side(&mut into.trim, from.trim.as_ref());
+    merge_side(&mut into.mixed, from.mixed.as_ref());
+    into.total_err += from.total_err;
+    if into.first_error == 0 {
+        into.first_error = from.first_error;
+    }
     let sync = merge_latency(
         into.sync.as_ref().and_then(|sync| sync.lat_ns.as_ref()),
         from.sync.as_ref().and_then(|sync| sync.lat_ns.as_ref()),

@@ -64,6 +64,39 @@ fn reads_and_writes_summed_by_fio_are_read() {
 }
 
 #[test]
+fn clones_are_added_up_also_where_fio_sums_reads_and_writes() {
+    let text = read("mixed.json");
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut clone = document["jobs"][0].clone();
+    clone["total_err"] = 3.into();
+    document["jobs"].as_array_mut().unwrap().push(clone);
+    let trials = outcome_from_fio_json(&document.to_string()).unwrap();
+    let one = raw("mixed.json", "/jobs/0/mixed/bw_bytes");
+    assert!((value(&trials[0], "m", "bw") / one - 2.0).abs() < 0.05);
+    let notes: Vec<&str> = trials[0].outcome.notes.iter().map(|note| note.text.as_str()).collect();
+    assert!(notes.iter().any(|note| note.contains("3 I/Os failed")), "{notes:?}");
+}
+
+#[test]
+fn what_was_reported_in_a_ramp_is_no_trial() {
+    let report = |time_ms: u64, elapsed: u64, bytes: u64| {
+        format!(
+            "{{\"fio version\": \"fio-3.33\", \"timestamp_ms\": {time_ms}, \"global options\": {{\"ramp_time\": \"3\"}}, \
+             \"jobs\": [{{\"jobname\": \"a\", \"elapsed\": {elapsed}, \"read\": {{\"io_bytes\": {bytes}, \"bw_bytes\": 1000, \
+             \"iops\": 1, \"runtime\": 2000, \"total_ios\": 2}}}}]}}\n"
+        )
+    };
+    // The counts begin anew when the ramp ends; the fio is the same.
+    let text = report(1_000_002_000, 3, 9000) + &report(1_000_005_000, 6, 4000);
+    let trials = outcome_from_fio_json(&text).unwrap();
+    assert_eq!(trials.len(), 1);
+    assert_eq!(value(&trials[0], "a", "read.io_bytes"), 4000.0);
+    // Another fio, begun later.
+    let text = report(1_000_002_000, 3, 9000) + &report(1_000_010_000, 6, 4000);
+    assert_eq!(outcome_from_fio_json(&text).unwrap().len(), 2);
+}
+
+#[test]
 fn errors_that_fio_went_on_after_are_told() {
     let text = read("groups.json").replacen(
         "\"error\" : 0,",

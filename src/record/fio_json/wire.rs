@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::Direction;
 
+/// By how much the beginnings differ that two reports of one fio tell.
+const MOST_ROUNDING_S: f64 = 1.5;
+
 #[derive(Deserialize)]
 pub(super) struct Document {
     #[serde(rename = "fio version", default)]
@@ -75,8 +78,19 @@ impl Document {
     pub(super) fn is_earlier_snapshot_of(&self, later: &Document) -> bool {
         let between_s = later.reported_s() - self.reported_s();
         let same_jobs = self.all().count() == later.all().count()
-            && self.all().zip(later.all()).all(|(a, b)| a.jobname == b.jobname && a.not_beyond(b));
-        self.reported_s() > 0.0 && between_s >= 0.0 && between_s < later.longest_runtime_s() && same_jobs
+            && self.all().zip(later.all()).all(|(a, b)| a.jobname == b.jobname);
+        let goes_on = between_s < later.longest_runtime_s()
+            && self.all().zip(later.all()).all(|(a, b)| a.not_beyond(b));
+        // The end of a ramp takes the counts back to 0; fio tells its age in whole seconds.
+        let begun_s = |document: &Document| document.reported_s() - document.elapsed_s();
+        let ramp_ended = self.has_a_ramp()
+            && between_s < later.elapsed_s()
+            && (begun_s(self) - begun_s(later)).abs() < MOST_ROUNDING_S;
+        self.reported_s() > 0.0 && between_s >= 0.0 && same_jobs && (goes_on || ramp_ended)
+    }
+
+    fn has_a_ramp(&self) -> bool {
+        self.options().iter().any(|(_, option, _)| option == "ramp_time")
     }
 }
 

@@ -4,13 +4,19 @@
 //! not compute: prices and losses are analyse's.
 
 use super::Material;
-use crate::analyse::{Interval, WatchingLoss, WatchingPrice, watching_losses, watching_prices};
+use crate::analyse::{
+    self, Comparison, Interval, WatchingLoss, WatchingPrice, measured_again, watching_losses, watching_prices,
+};
 use crate::record::Run;
 use crate::report::document::Document;
 use crate::report::json::written;
 use crate::report::section::{Block, Heading, Line, List, Section};
-use crate::report::words::{NBSP, Names, count, effect_decimals, interval, percent};
+use crate::report::verdict_words::verdict_word;
+use crate::report::words::{NBSP, Names, count, effect_decimals, interval, percent, shown_change};
+use crate::units::format_number;
 
+/// A baseline that moved by this share of what it was is told.
+const MOVED: f64 = 0.25;
 /// Cells with a line of their own.
 const MOST_LINES: usize = 3;
 
@@ -25,7 +31,12 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             .map(Line::from)
             .collect();
         let list = List { caption: Some(caption(watched, &prices)), lines };
-        vec![Block::List(list), Block::Raw { name: "watching", json }]
+        let again = again(material, watched);
+        let again = (!again.is_empty()).then(|| {
+            let run = watched.id.map(|id| format!(", run {id}")).unwrap_or_default();
+            Block::List(List { caption: Some(format!("measured again without watching{run}")), lines: again })
+        });
+        again.into_iter().chain([Block::List(list), Block::Raw { name: "watching", json }]).collect()
     });
     Section::new("watching", Heading::None, blocks.unwrap_or_default())
 }
@@ -33,6 +44,57 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 /// The run that watched: another one, or the run itself, where it was made to watch another one's cells.
 pub(super) fn watching<'r>(run: &'r Run, watched: Option<&'r Run>) -> Option<&'r Run> {
     watched.or_else(|| run.design.explains.is_some().then_some(run))
+}
+
+/// What decided, measured again: a reader must see when the machine is another one now, or the difference is gone.
+fn again(material: &Material<'_>, watched: &Run) -> Vec<Line> {
+    if material.run.design.explains.is_some() {
+        return Vec::new();
+    }
+    let by_the_same =
+        analyse::Options { compare: Some(material.analysis.factor.clone()), ..Default::default() };
+    let again = analyse::analyse(watched, &by_the_same).comparisons;
+    let found = measured_again(material.analysis, watched, again);
+    let line = |again: &Comparison| {
+        let then = material.primary.iter().find(|then| {
+            then.candidate.arm == again.candidate.arm
+                && then.metric == again.metric
+                && then.row.job == again.row.job
+                && then.row.levels.iter().all(|level| again.row.levels.contains(level))
+        });
+        let row = then.map(|then| material.names.before(&then.row)).unwrap_or_default();
+        let level = then.map(|then| level_then(then, again, &material.names)).unwrap_or_default();
+        format!(
+            "{row}{}: {} {}{NBSP}% {}, {}{level}",
+            material.names.against(&again.candidate.arm, &again.baseline.arm),
+            again.metric.name,
+            percent(shown_change(again), effect_decimals(again.effect)),
+            interval(again.effect),
+            verdict_word(again)
+        )
+    };
+    let mut lines: Vec<Line> = found.iter().take(MOST_LINES).map(|again| Line::from(line(again))).collect();
+    let more = found.len().saturating_sub(MOST_LINES);
+    lines.extend((more > 0).then(|| {
+        Line::from(format!("{} more; assay report of that run has them", count(more as u64, "pair")))
+    }));
+    lines
+}
+
+/// `; direct=0 has 11.5 MiB/s now, 3.42 MiB/s then`: where the baseline alone moved by a quarter.
+fn level_then(then: &Comparison, again: &Comparison, names: &Names<'_>) -> String {
+    let (before, now) = (then.baseline.median, again.baseline.median);
+    let moved = (now / before - 1.0).abs();
+    if !moved.is_finite() || moved < MOVED {
+        return String::new();
+    }
+    let number = |value: f64| format_number(&then.metric.unit, value);
+    format!(
+        "; {} has {} now and had {}: the machine is another one",
+        names.arm(&again.baseline.arm),
+        number(now),
+        number(before)
+    )
 }
 
 fn json(document: &Document<'_>) -> String {

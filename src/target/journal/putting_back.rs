@@ -11,7 +11,7 @@ use super::super::claim::Claims;
 use super::super::error::TargetError;
 use super::super::ledger::Entry;
 use super::super::made::{Found, Made};
-use super::super::{frozen, own_file, undo};
+use super::super::{follows, frozen, own_file, undo};
 use super::Journal;
 
 impl Journal {
@@ -34,13 +34,19 @@ impl Journal {
         self.undo(|entry| entry.stack.as_deref() == Some(stack)).and(written)
     }
 
-    /// Puts back what was set for a single trial: in the order it was set, as a scheduler resets other settings. One that
+    /// Puts back what was set for a single trial: what others change after them, as a scheduler resets other settings. One that
     /// cannot be put back does not keep the others from it; it stays written down.
     pub(in crate::target) fn undo_trial(&mut self) -> Result<(), TargetError> {
         let before = self.contents.entries.len();
         let mut failed = Vec::new();
         let inside = self.inside();
-        for entry in std::mem::take(&mut self.contents.entries) {
+        let mut entries = std::mem::take(&mut self.contents.entries);
+        // Stable, and only settings have a rank: the order of everything else is that in which it was made.
+        entries.sort_by_key(|entry| match &entry.made {
+            Made::Knob { path, .. } => follows::rank(path),
+            _ => 0,
+        });
+        for entry in entries {
             let undone =
                 if entry.stack.is_none() { undo::undo(&entry.made, inside.as_deref()) } else { Ok(None) };
             if entry.stack.is_some() || undone.is_err() {

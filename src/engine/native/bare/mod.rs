@@ -24,7 +24,7 @@ use crate::engine::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
 use crate::units::Unit;
 use crate::workload::{
-    Access, BufferMemory, Distribution, Instance, IoMethod, Job, Mix, NumaMemory, Workload,
+    Access, BufferMemory, Distribution, Instance, IoMethod, Job, MethodOptions, Mix, NumaMemory, Workload,
 };
 
 /// Calls between two looks at the time.
@@ -60,6 +60,13 @@ fn unsupported(what: &str) -> EngineError {
 fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
     let [job] = workload.jobs.as_slice() else { return Err(unsupported("more than one job")) };
     let runtime = job.runtime.filter(|_| job.time_based);
+    let options = MethodOptions {
+        fixed_buffers: false,
+        registered_files: false,
+        // Means nothing without hipri.
+        polled_percent: 0,
+        ..job.method_options
+    };
     let obstacles = [
         (job.numjobs > 1 || job.nrfiles > 1, "clones or several files"),
         (
@@ -75,6 +82,12 @@ fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
         (!job.ramp_time.is_zero() || !job.start_delay.1.is_zero(), "ramps and delays"),
         (job.verify.is_some(), "verify"),
         (job.io_log.is_some(), "write_iolog"),
+        (job.file_append, "file_append"),
+        (options != MethodOptions::default(), "other ways of submitting than fixedbufs and registerfiles"),
+        (
+            job.depth.complete_min > 1 || job.depth.low < job.depth.iodepth,
+            "waits for several completions (iodepth_batch_complete_min, iodepth_low)",
+        ),
         (job.distribution != Distribution::Uniform, "random distributions"),
         (job.percentage_random.iter().any(|percent| *percent < 100), "partly random offsets"),
         (!job.cpus_allowed.is_empty() || !job.numa_cpu_nodes.is_empty(), "choices of processors"),
@@ -94,11 +107,18 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
     let region = &instance.files[0];
     let file = opened::open(job, region)?;
     let block = job.max_block();
-    let blocks = region
-        .length
-        .map_or_else(|| end_of(&file), Ok)
-        .map_err(|e| Failure::file("cannot find the end of", &region.path, &e))?
-        / block;
+    let length = match region.length {
+        Some(length) => length,
+        None => end_of(&file)
+            .map_err(|e| Failure::file("cannot find the end of", &region.path, &e))?
+            .saturating_sub(region.offset),
+    };
+    let blocks = length / block;
+    if blocks == 0 {
+        let what =
+            format!("no block of {block} bytes fits into the {length} bytes of {}", region.path.display());
+        return Err(Failure::Setting { job: job.name.clone(), what });
+    }
     let reads = matches!(job.pattern.mix, Mix::Read);
     let mut calls = Calls::new(job, &file, reads, Clock::since(Reading::now()))
         .map_err(|e| Failure::file("cannot set up transfers of", &region.path, &e))?;
