@@ -61,7 +61,7 @@ one() {
     real=$(echo "$(date +%s.%N) $begun" | awk '{ printf "%.1f", $1 - $2 }')
     # The first promise of the run, with the time that had passed by then.
     line=$(grep -m1 "$says" said)
-    first=$(sed 's/.*at most //' <<<"$line" | seconds)
+    first=$(sed 's/.*up to about //' <<<"$line" | seconds)
     if [ "$first" != - ]; then
         first=$(echo "${line%% *} $begun $first" | awk '{ printf "%.1f", $1 - $2 + $3 }')
     fi
@@ -80,7 +80,7 @@ one() {
 }
 
 # The first time of a plan is the longest, the second one that of the first look.
-promise='' says='at most'
+promise='' says='up to about'
 one_soon() { promise='s/^[^;]*; //' says='a run does not say' one "$@"; }
 
 one "native, directory" write.fio --vary bs=4k,8k --rounds 6

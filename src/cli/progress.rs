@@ -27,7 +27,7 @@ const FEW_COLUMNS: usize = 100;
 /// Where the terminal does not say how wide it is.
 const USUAL_COLUMNS: usize = 80;
 /// Between bar and message.
-const OF_TRIALS: &str = " trials at most  ";
+const OF_TRIALS: &str = " trials  ";
 /// With less room than this the names of levels say nothing.
 const LEAST_LABEL: usize = 6;
 
@@ -72,7 +72,7 @@ impl Progress {
         self.time_left.begin();
         let left_s = self.time_left.left_s(run, trials_left).filter(|left_s| *left_s >= WORTH_TELLING_S);
         if let Some(left_s) = left_s.filter(|_| !self.quiet && self.bar.is_none()) {
-            self.say(&format!("{trials_left} trials, at most {}", pretty_duration(left_s)));
+            self.say(&format!("{trials_left} trials, up to about {}", pretty_duration(left_s)));
         }
         if let Some(bar) = &self.bar {
             bar.set_length(trials_left.max(1));
@@ -253,12 +253,12 @@ fn parts_of(run: &Run, cell: u32) -> Vec<String> {
     factors.map(|(factor, level)| format!("{}={}", factor.name, factor.levels[*level as usize])).collect()
 }
 
-/// `at most 3 min 20 s more`.
+/// `up to about 3 min 20 s more`: an estimate, and sequential runs may end sooner.
 fn more(left_s: f64) -> String {
     if left_s < 1.0 {
         return "less than 1 s more".to_owned();
     }
-    format!("at most {} more", pretty_duration(left_s))
+    format!("up to about {} more", pretty_duration(left_s))
 }
 
 fn bar_columns() -> usize {
@@ -317,6 +317,6 @@ mod tests {
     #[test]
     fn less_than_a_second_has_no_figures() {
         assert_eq!([0.0, 0.052, 0.99].map(more), ["less than 1 s more"; 3]);
-        assert_eq!(more(64.0), "at most 1 min 04 s more");
+        assert_eq!(more(64.0), "up to about 1 min 04 s more");
     }
 }

@@ -37,8 +37,7 @@ pub(super) fn decided(ways: &[Judged]) -> Decided {
     if ways.iter().all(|way| way.primary == first.primary) {
         decided.primary.clone_from(&first.primary);
     } else {
-        let by =
-            listed(ways, |way| way.primary.clone().unwrap_or_else(|| "no metric that was named".to_owned()));
+        let by = listed(ways, |way| way.primary.clone().unwrap_or_else(|| "their usual metric".to_owned()));
         decided.note_of_primary =
             Some(format!("the runs were decided by {by}: --primary says which decides here"));
     }
@@ -91,7 +90,7 @@ mod tests {
         assert_eq!((other.primary, other.stop), (None, None));
         assert_eq!(
             other.note_of_primary.as_deref(),
-            Some("the runs were decided by tps, no metric that was named: --primary says which decides here")
+            Some("the runs were decided by tps, their usual metric: --primary says which decides here")
         );
         assert_eq!(
             other.note_of_error.as_deref(),

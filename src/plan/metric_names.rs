@@ -360,6 +360,7 @@ mod tests {
             ("write.total_ios_per_op", "no metric 'write.total_ios_per_op'; did you mean write.total_ios"),
             ("usr_cpu_per_banana", "no metric 'usr_cpu_per_banana'; did you mean usr_cpu"),
             ("bw", "did you mean write.bw or read.bw?"),
+            ("write.p99", "did you mean write.clat_ns.p99 or write.lat_ns.p99 or sync.lat_ns.p99?"),
             ("p99.9", "did you mean "),
             ("write.clat.p99", "did you mean write.clat_ns.p99"),
             ("trim.bw", "no metric 'trim.bw'; did you mean "),

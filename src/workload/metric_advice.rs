@@ -14,6 +14,14 @@ pub fn metric_advice(name: &str, here: &[&str]) -> String {
     let name = name.rsplit_once("_per_").map_or(name, |(counted, _)| counted);
     let tail = format!(".{name}");
     let mut near: Vec<&str> = here.iter().copied().filter(|known| known.ends_with(&tail)).collect();
+    if near.is_empty() {
+        near = here.iter().copied().filter(|known| has_parts(known, name)).collect();
+        // How long the syncs take is asked for with the same words.
+        let of_syncs = format!("sync.lat_ns.{}", name.rsplit('.').next().unwrap_or_default());
+        if !near.is_empty() {
+            near.extend(here.iter().copied().filter(|known| *known == of_syncs));
+        }
+    }
     near.dedup();
     near.truncate(3);
     if near.is_empty() {
@@ -32,6 +40,14 @@ pub fn metric_advice(name: &str, here: &[&str]) -> String {
         if all.len() > MOST_NAMES { format!(" and {} more", all.len() - MOST_NAMES) } else { String::new() };
     all.truncate(MOST_NAMES);
     format!("; there are {}{more}", all.join(", "))
+}
+
+/// Whether a name has all the parts that are asked for, in their order: `write.p99` in `write.clat_ns.p99`.
+fn has_parts(known: &str, asked: &str) -> bool {
+    let Some((_, last)) = asked.rsplit_once('.') else { return false };
+    let mut parts = known.split('.');
+    // `p99` is no part of `p99.9`.
+    known.ends_with(&format!(".{last}")) && asked.split('.').all(|part| parts.any(|known| known == part))
 }
 
 /// Whether the last parts agree: `clat.p99` and `write.clat_ns.p99`.

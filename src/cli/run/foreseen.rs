@@ -1,7 +1,8 @@
 //! Trials that must fail are not begun: what this machine does not have is said at once, for all cells.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
+use super::left_out;
 use super::prepare::Prepared;
 use crate::catalog::CountedEvent;
 use crate::cli::Failure;
@@ -38,14 +39,13 @@ fn not_counted(name: &str) -> Option<String> {
 /// # Errors
 /// A [`Failure`] with exit code 2 that names each reason once, with the first cell it holds for.
 pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
+    events(prepared)?;
     // (reason, the first cell, how many others)
     let mut found: Vec<(String, &str, u32)> = Vec::new();
     let mut add = |reason: String, cell| match found.iter_mut().find(|(known, ..)| *known == reason) {
         Some((.., others)) => *others += 1,
         None => found.push((reason, cell, 0)),
     };
-    // The kernel is asked once for each of them.
-    let mut asked: HashMap<&str, Option<String>> = HashMap::new();
     for (number, cell) in prepared.plan.cells.iter().enumerate() {
         if cell.target.is_elsewhere() {
             continue;
@@ -56,11 +56,6 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
             Err(EngineError::Failed { reason, .. }) => add(reason, cell.label.as_str()),
             // What cannot be read before its target is made is the trial's to say.
             Ok(()) | Err(EngineError::Unsupported { .. }) => {}
-        }
-        for name in &cell.observe {
-            if let Some(reason) = asked.entry(name).or_insert_with(|| not_counted(name)) {
-                add(reason.clone(), &cell.label);
-            }
         }
     }
     if found.is_empty() {
@@ -77,4 +72,28 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     }
     Err(Failure::request(message)
         .hint("nothing was touched; change the job, or leave out the level that asks for it"))
+}
+
+/// Refuses events that this machine's kernel does not count.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2.
+pub(super) fn events(prepared: &Prepared) -> Result<(), Failure> {
+    match local_observers(prepared).iter().find_map(|name| not_counted(name)) {
+        Some(reason) => Err(Failure::request(reason).hint("nothing was touched; change it, or leave it out")),
+        None => Ok(()),
+    }
+}
+
+/// What was asked to watch and cannot, a sentence a reason: who waits for the last trial to read it has waited in vain.
+pub(super) fn unwatched(prepared: &Prepared) -> Vec<String> {
+    let names = local_observers(prepared);
+    let cannot = |name: &&str| Some(((*name).to_owned(), crate::observe::tried(name).err()?));
+    left_out::sentences(&names.iter().filter_map(cannot).collect::<Vec<_>>())
+}
+
+/// Observers of trials on this machine; a guest has a kernel and rights of its own.
+fn local_observers(prepared: &Prepared) -> BTreeSet<&str> {
+    let here = prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere());
+    here.flat_map(|cell| &cell.observe).map(String::as_str).collect()
 }

@@ -144,6 +144,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Prints what would be run, and what explaining it would add.
 fn print_plan(args: &Args, prepared: &mut Prepared) -> anyhow::Result<()> {
+    foreseen::events(prepared)?;
     let kernels = prepared.kernels.planned()?;
     let explain = args.explain && !prepared.run.aa;
     if explain {
@@ -156,8 +157,9 @@ fn print_plan(args: &Args, prepared: &mut Prepared) -> anyhow::Result<()> {
 fn can_begin(prepared: &Prepared, quiet: bool) -> anyhow::Result<()> {
     prepared.tools_are_here()?;
     foreseen::check(prepared)?;
-    if let Some(why) = reach::too_few(&prepared.plan).filter(|_| !quiet) {
-        crate::sys::terminal::tell(&format!("warning: {why}"));
+    let few = reach::too_few(&prepared.plan).map(|why| format!("warning: {why}"));
+    for line in few.into_iter().chain(foreseen::unwatched(prepared)).filter(|_| !quiet) {
+        crate::sys::terminal::tell(&line);
     }
     Ok(())
 }
