@@ -152,7 +152,11 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         delta: stop.delta,
         rounds,
         rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),
-        effects: if whole { effects::effects(&setting, &comparisons) } else { Vec::new() },
+        effects: if whole {
+            not_refused(effects::effects(&setting, &comparisons), &comparisons)
+        } else {
+            Vec::new()
+        },
         scaling: if whole { scaling::scaling(&setting) } else { Vec::new() },
         comparisons,
         steady: layout.rows.iter().flat_map(|row| steady(run, options, &layout, row, &table)).collect(),
@@ -273,6 +277,16 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
         }
         _ => draft,
     }
+}
+
+/// A quantile that had too few operations in a row says nothing of factors either.
+fn not_refused(effects: Vec<Effects>, comparisons: &[Comparison]) -> Vec<Effects> {
+    let refused = |found: &Comparison| {
+        found.caveats.iter().any(|caveat| matches!(caveat, Caveat::QuantileRefused { .. }))
+    };
+    let of =
+        |effects: &Effects| comparisons.iter().any(|found| found.metric == effects.metric && refused(found));
+    effects.into_iter().filter(|effects| !of(effects)).collect()
 }
 
 fn compare_by(setting: &Setting, case: &Case) -> Draft {

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::run::time_left::TimeLeft;
 use crate::analyse::deciding;
-use crate::record::{FailureKind, Run, Status, Trial};
+use crate::record::{FailureKind, Run, Status, Trial, operations_for, quantile_of};
 use crate::report::{shortened, wrapped};
 use crate::run::{Event, Sink, SinkError};
 use crate::sys::terminal::{err, error_columns, visible, visible_line};
@@ -41,6 +41,8 @@ pub(super) struct Progress {
     last_line: Instant,
     quiet: bool,
     told: Vec<Told>,
+    /// That a quantile has too few operations.
+    told_few: bool,
 }
 
 /// A reason that was told, and how many other trials ended for it.
@@ -56,7 +58,16 @@ impl Progress {
         let bar = (!quiet && std::io::stderr().is_terminal())
             .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
         let now = Instant::now();
-        Progress { bar, time_left, trials_left: 0, done: 0, last_line: now, quiet, told: Vec::new() }
+        Progress {
+            bar,
+            time_left,
+            trials_left: 0,
+            done: 0,
+            last_line: now,
+            quiet,
+            told: Vec::new(),
+            told_few: false,
+        }
     }
 
     fn say(&self, line: &str) {
@@ -154,7 +165,13 @@ impl Progress {
     fn trial_ended(&mut self, run: &Run, trial: &Trial) {
         let place = format!("round {}, {}", trial.round + 1, cell_label(run, trial.cell));
         match &trial.status {
-            Status::Done => self.done += 1,
+            Status::Done => {
+                self.done += 1;
+                if let Some(why) = few_operations(run, trial).filter(|_| !self.quiet && !self.told_few) {
+                    self.told_few = true;
+                    self.say(&wrapped(&format!("{place}: {why}"), "  "));
+                }
+            }
             Status::Failed { .. } => {
                 self.done += u64::from(trial.is_final());
                 self.failed(&place, trial);
@@ -239,6 +256,26 @@ impl Sink for Progress {
         }
         Ok(())
     }
+}
+
+/// That a trial had too few operations for the quantile that decides: who waits for the last trial to be told so has waited in vain.
+fn few_operations(run: &Run, trial: &Trial) -> Option<String> {
+    deciding(run).into_iter().find_map(|index| {
+        let metric = &run.metrics[index as usize];
+        let needed = operations_for(quantile_of(&metric.name)?);
+        let counted = format!("{}.total_ios", metric.name.split('.').next()?);
+        let value = |(at, value): &(u32, f64)| {
+            let of = &run.metrics[*at as usize];
+            (of.job == metric.job && of.name == counted).then_some(*value)
+        };
+        let had = trial.values.iter().find_map(value)? as u64;
+        (had < needed).then(|| {
+            format!(
+                "{} needs {needed} operations a trial and will be refused where there are fewer: a longer runtime= gives more",
+                metric.name
+            )
+        })
+    })
 }
 
 /// `direct=1 bs=4k` for a cell.

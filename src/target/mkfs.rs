@@ -113,15 +113,48 @@ pub(super) fn identity(fs: Filesystem, device: &Path) -> Option<String> {
     Some(format!("{} {digits}", fs.name()))
 }
 
-/// Clears the device of the filesystem of this identity; one that is not on it, or never was complete, stays.
-pub(super) fn wipe(device: &Path, identity_then: Option<&str>) -> Result<(), TargetError> {
+/// The identity of what mkfs put on a device besides the filesystem's own. A log of XFS has none of its own, and at the place of one a
+/// pattern that all new logs have: each of its records names the filesystem that it is of.
+pub(super) fn identity_beside(fs: Filesystem, device: &Path) -> Option<String> {
+    match fs {
+        Filesystem::Xfs => xfs_log_of(device).or_else(|| identity(fs, device)),
+        _ => identity(fs, device),
+    }
+}
+
+/// The filesystem that the first record of an XFS log on a device is of (struct `xlog_rec_header`, fs/xfs/libxfs/xfs_log_format.h).
+fn xfs_log_of(device: &Path) -> Option<String> {
+    const MAGIC: [u8; 4] = 0xfeed_babe_u32.to_be_bytes();
+    const UUID_AT: usize = 304;
+    const SECTOR: usize = 512;
+    /// Records are no further apart than the largest buffer of a log.
+    const LOOKED_AT: u64 = 64 << 20;
+    let mut file = File::open(device).ok()?.take(LOOKED_AT);
+    let mut chunk = vec![0_u8; 1 << 20];
+    loop {
+        let read = file.read(&mut chunk).ok().filter(|read| *read > 0)?;
+        let record = chunk[..read].chunks_exact(SECTOR).find(|sector| sector.starts_with(&MAGIC));
+        if let Some(record) = record {
+            let digits: String =
+                record[UUID_AT..UUID_AT + 16].iter().map(|byte| format!("{byte:02x}")).collect();
+            return Some(format!("log of xfs {digits}"));
+        }
+    }
+}
+
+/// Clears the device of the filesystem, or the log, of this identity; one that is not on it, or never was complete, stays. Whether it was there.
+pub(super) fn wipe(device: &Path, identity_then: Option<&str>) -> Result<bool, TargetError> {
     // Nobody mounts it between the look and the zeroes.
     let held = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     let _held = held.map_err(TargetError::io("cannot wipe", device))?;
     let now = |fs: &Filesystem| identity(*fs, device);
-    let same =
-        identity_then.is_some_and(|then| Filesystem::ALL.iter().filter_map(now).any(|now| now == then));
-    if same { clear_ends(device).map_err(TargetError::io("cannot wipe", device)) } else { Ok(()) }
+    let same = identity_then.is_some_and(|then| {
+        Filesystem::ALL.iter().filter_map(now).chain(xfs_log_of(device)).any(|now| now == then)
+    });
+    if same {
+        clear_ends(device).map_err(TargetError::io("cannot wipe", device))?;
+    }
+    Ok(same)
 }
 
 /// Zeroes where filesystems sign a device.
@@ -143,6 +176,26 @@ pub(super) fn clear_ends(device: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_is_known_by_the_filesystem_of_its_records() {
+        let place = tempfile::tempdir().unwrap();
+        let device = place.path().join("log");
+        let mut bytes = vec![1_u8; 4 << 20];
+        let mut record = |at: usize, uuid: u8| {
+            bytes[at..at + 4].copy_from_slice(&0xfeed_babe_u32.to_be_bytes());
+            bytes[at + 304..at + 320].fill(uuid);
+            std::fs::write(&device, &bytes).unwrap();
+        };
+        // Its first sector was written over as the log went round.
+        record(10 * 512, 0xab);
+        record(2 << 20, 0xcd);
+        let identity = identity_beside(Filesystem::Xfs, &device).unwrap();
+        assert_eq!(identity, format!("log of xfs {}", "ab".repeat(16)));
+        assert!(!wipe(&device, Some(&identity.replace("ab", "ef"))).unwrap());
+        assert!(wipe(&device, Some(&identity)).unwrap());
+        assert!(std::fs::read(&device).unwrap()[..1 << 20].iter().all(|byte| *byte == 0));
+    }
 
     #[test]
     fn only_the_filesystem_that_was_made_is_wiped() {

@@ -166,7 +166,7 @@ impl Builder<'_> {
                 self.journal.now_known(made(mkfs::identity(fs, device)))?;
             }
             for device in others {
-                let (identity, disk) = (mkfs::identity(fs, &device), DeviceIdentity::of(&device));
+                let (identity, disk) = (mkfs::identity_beside(fs, &device), DeviceIdentity::of(&device));
                 self.journal.begin(Some(self.name), Made::Filesystem { device, disk, identity })?;
             }
             let command = command.replace(&*device.to_string_lossy(), "DEVICE");

@@ -65,7 +65,15 @@ fn wipe(
             Some(by) => Ok(Some(format!(
                 "{shown} is in use now ({by}): the filesystem on it stays; wipefs -a {shown} clears it once it is free"
             ))),
-            None => mkfs::wipe(device, Some(identity)).map(|()| None),
+            None => mkfs::wipe(device, Some(identity)).map(|wiped| {
+                let carries = |refusal| match refusal {
+                    Refusal::Signature { found, .. } => {
+                        Some(format!("{shown} carries {found}, which is not the one that was made: it stays"))
+                    }
+                    _ => None,
+                };
+                may_overwrite(device, &[device.to_owned()]).err().filter(|_| !wiped).and_then(carries)
+            }),
         },
         // mkfs, or whoever was to note its end, was killed: whose it is cannot be known any more.
         None => Ok(match may_overwrite(device, &[device.to_owned()]) {
