@@ -24,9 +24,11 @@ use crate::units::parse_ratio;
   assay compare t.csv --arm kernel --row bs --value kb_s:higher,msec:lower
   assay compare t.csv --row bs --arm-columns old_mib_s,new_mib_s:higher
   assay compare t.csv --arm kernel --value s --cluster boot   boots are judged, not trials
-  assay compare 3 7                                       two stored runs")]
+  assay compare 3 7                                       two stored runs
+  assay compare fio/ 7:ioengine=psync                     results beside one level of a stored run")]
 pub struct Args {
-    /// BASELINE CANDIDATE…: each a file, a directory, a quoted glob, a stored run's number or name, latest, or label=one of these
+    /// BASELINE CANDIDATE…: each a file, a directory, a quoted glob, a stored run's number or name, latest, RUN:FACTOR=LEVEL,… (its trials
+    /// at these levels), or label=one of these
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<String>,
     /// The arm the others are compared with [default: the first]
@@ -196,6 +198,19 @@ fn cluster(text: &str) -> Result<Clusters, std::convert::Infallible> {
 
 /// A stored run's number, or files.
 fn input(spec: &str, database: &Database) -> Result<Input, Failure> {
+    if let Some((front, levels)) = spec.split_once(':').filter(|(_, levels)| levels.contains('='))
+        && !std::path::Path::new(spec).exists()
+    {
+        let (label, rest) = import::split_label(front);
+        if import::run_number(rest).is_some() || database.has_run(rest) {
+            let label = label.map_or_else(|| format!("run {rest}, {levels}"), str::to_owned);
+            let mut run = database.load(rest)?;
+            import::choose(&mut run, levels).map_err(|why| {
+                Failure::request(format!("{spec}: {why}")).hint(format!("assay show {rest} lists its arms"))
+            })?;
+            return Ok(Input::Run { label, run: Box::new(run) });
+        }
+    }
     let (label, rest) = import::split_label(spec);
     let is_word = !rest.contains(['/', '*', '?', '[']) && !std::path::Path::new(rest).exists();
     if import::run_number(rest).is_some() || (is_word && database.has_run(rest)) {

@@ -221,13 +221,14 @@ fn by_name(batch: &mut Batch, groups: &Groups) -> bool {
     true
 }
 
-/// Whether clusters change anything: there are several, and some have several trials of a row or both arms.
+/// Whether clusters change anything: several are known, and some have several trials of a row or both arms. Where one alone is known, what
+/// does not say its own (fio's results name no machine) may well be of it.
 fn tells(labels: &[Option<String>], groups: &Groups) -> bool {
-    let mut clusters: HashSet<&Option<String>> = HashSet::new();
+    let mut clusters: HashSet<&String> = HashSet::new();
     let mut seen: HashMap<(u32, &Option<String>), u32> = HashMap::new();
     let mut shared = false;
     for (label, (arm, row)) in labels.iter().zip(&groups.arm_and_row) {
-        clusters.insert(label);
+        clusters.extend(label);
         shared |= seen.insert((*row, label), *arm).is_some();
     }
     clusters.len() > 1 && shared

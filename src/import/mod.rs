@@ -9,6 +9,7 @@ mod assay_csv;
 mod assay_export;
 mod assemble;
 mod boot_numbers;
+mod chosen;
 mod clusters;
 mod columns;
 mod csv_table;
@@ -36,6 +37,8 @@ pub use columns::{Columns, ValueColumn};
 pub use error::{ImportError, Problem};
 pub use recognise::{Format, recognise};
 pub use source::{Side, find_files, run_number, split_label};
+
+pub use chosen::choose;
 
 use crate::record::{Run, StopRule};
 use assemble::{Frame, assemble};

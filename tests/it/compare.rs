@@ -395,6 +395,13 @@ fn stored_runs_are_arms_and_one_alone_is_judged_again() {
     assert!(rows.iter().all(|row| row.contains(",slower_beyond_delta,")), "{both}");
     let again = ok(&["compare", "1", "--db", database, "--format", "csv"]);
     assert!(again.contains(",value,,lower,primary,baseline,candidate,10,10,"), "{again}");
+    // One level of a run beside another one's.
+    let level =
+        ok(&["compare", "1:arm=baseline", "new=2:arm=candidate", "--db", database, "--format", "csv"]);
+    assert!(level.contains(",value,,lower,primary,\"run 1, arm=baseline\",new,10,10,"), "{level}");
+    let none = assay(&["compare", "1:arm=other", "2", "--db", database]);
+    assert_eq!(none.code, Some(2));
+    assert!(none.err.contains("arm has no level 'other'; there are baseline, candidate"), "{}", none.err);
     let unknown = assay(&["compare", "1", "9", "--db", database]);
     assert_eq!(unknown.code, Some(2));
     assert!(
