@@ -69,10 +69,10 @@ pub struct Args {
     #[arg(long, value_name = "PCT")]
     hide_below: Option<f64>,
     /// The smallest difference that matters [default: 2%, or what the stored run says]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_ratio)]
+    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
     delta: Option<f64>,
     /// Chance of any false claim among all rows [default: 5%, or what the stored run says]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_ratio)]
+    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
     alpha: Option<f64>,
     /// The metric that decides [default: what decided the stored runs]
     #[arg(long, value_name = "[SECTION:]METRIC")]

@@ -14,7 +14,7 @@ use crate::experiment::{CommandLine, Experiment};
 use crate::plan::{MetricNames, Plan};
 use crate::record::{Metric, Sample};
 use crate::sys::terminal::visible_line;
-use crate::units::Unit;
+use crate::units::{Better, Unit};
 
 /// Options of `assay metrics`.
 #[derive(clap::Args, Debug)]
@@ -92,7 +92,15 @@ fn of_job(file: &Path, engine: Option<&String>) -> Result<Vec<Metric>, Failure> 
         ))
         .hint("run it with --rounds 1, then `assay metrics latest`")
     })?;
-    Ok(names.iter().map(|(section, name)| Sample::new(section, name, unit_of(name), 0.0).metric).collect())
+    let metric = |(section, name): (&str, &str)| {
+        let metric = Sample::new(section, name, unit_of(name), 0.0).metric;
+        match name {
+            // More merging and longer rows of neighbours are what a device likes.
+            "blocks.merge_ratio" | "blocks.sequential_share" => Metric { better: Better::Higher, ..metric },
+            _ => metric,
+        }
+    };
+    Ok(names.iter().map(metric).collect())
 }
 
 /// The unit that a metric of assay's own has.
@@ -105,6 +113,8 @@ fn unit_of(name: &str) -> Unit {
     let last = name.rsplit('.').next().unwrap_or(name);
     match last {
         _ if name.contains("_ns.") => Unit::Nanoseconds,
+        _ if [".q2i.", ".i2d.", ".d2c.", ".q2c."].iter().any(|stage| name.contains(stage)) => Unit::Seconds,
+        "read_request_size" | "write_request_size" => Unit::Bytes,
         "bw" => Unit::BytesPerSecond,
         "iops" => Unit::PerSecond,
         "runtime" | "job_runtime" | "usr_cpu" | "sys_cpu" | "busy" | "read_time" | "write_time"

@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
     /// The smallest difference that matters [default: the run's own]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_ratio)]
+    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
     delta: Option<f64>,
     /// The metric that decides [default: the run's own]
     #[arg(long, value_name = "[SECTION:]METRIC")]

@@ -58,7 +58,7 @@ pub struct CommandLine {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_rounds: Option<u32>,
     /// The smallest difference that matters (default 2%)
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "2%|0.02", allow_hyphen_values = true)]
     pub delta: Option<String>,
     /// Chance of any false claim in the whole run (default 0.05)
     #[arg(long, value_name = "P", allow_hyphen_values = true)]

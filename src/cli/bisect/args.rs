@@ -90,7 +90,7 @@ pub struct Args {
     #[arg(long, short = 'd', value_name = "DIR")]
     pub(super) directory: Option<PathBuf>,
     /// The smallest change that matters (default 2%)
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "2%|0.02", allow_hyphen_values = true)]
     pub(super) delta: Option<String>,
     /// Chance of a wrong answer (default 0.05)
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
