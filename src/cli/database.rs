@@ -96,7 +96,8 @@ impl Database {
 
     /// Whether this is the number or name of a stored run, and no file.
     pub(super) fn is_stored(&self, name: &str) -> bool {
-        !Path::new(name).exists() && (name.parse::<i64>().is_ok() || self.may_be_a_name(name))
+        let is_one = name.parse::<i64>().is_ok() || name == named_run::LATEST;
+        !Path::new(name).exists() && (is_one || self.may_be_a_name(name))
     }
 
     fn load_by(

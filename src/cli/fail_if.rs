@@ -105,6 +105,9 @@ fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
 /// Why no row that decides was measured in both arms, where that is so.
 pub(super) fn nothing_measured(analysis: &Analysis) -> Option<&str> {
     let mut reason = None;
+    if primary(analysis).next().is_none() {
+        return Some("no row has two arms with a value of the metric that decides");
+    }
     for comparison in primary(analysis) {
         match &comparison.verdict {
             Verdict::NotMeasured(why) => reason = reason.or(Some(why.as_str())),

@@ -10,7 +10,7 @@ use crate::store::{RunSummary, Store};
 use crate::workload::nearest;
 
 /// The run that began last. Probes, and runs that watch another one, are meant by their numbers only.
-const LATEST: &str = "latest";
+pub(super) const LATEST: &str = "latest";
 /// Runs listed in a message.
 const MOST_LISTED: usize = 10;
 

@@ -261,7 +261,8 @@ impl Sink for Progress {
 /// That a trial had too few operations for the quantile that decides: who waits for the last trial to be told so has waited in vain.
 fn few_operations(run: &Run, trial: &Trial) -> Option<String> {
     deciding(run).into_iter().find_map(|index| {
-        let metric = &run.metrics[index as usize];
+        // Forms for an operation or a byte are only in analyses.
+        let metric = run.metrics.get(index as usize)?;
         let needed = operations_for(quantile_of(&metric.name)?);
         let counted = format!("{}.total_ios", metric.name.split('.').next()?);
         let value = |(at, value): &(u32, f64)| {

@@ -25,8 +25,8 @@ pub(super) struct Frame {
     pub(super) clusters: Clusters,
     /// Runs of assay are among the inputs.
     pub(super) own_runs: bool,
-    /// All inputs are hyperfine's.
-    pub(super) of_hyperfine: bool,
+    /// Some inputs are hyperfine's.
+    pub(super) has_hyperfine: bool,
 }
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
@@ -34,7 +34,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
     let primary = frame.primary.clone().or_else(|| pace::primary(&batch));
     option_rows(&mut batch);
     go_benchmark::without_processors(&mut batch);
-    if frame.of_hyperfine {
+    if frame.has_hyperfine {
         hyperfine::without_single_commands(&mut batch);
     }
     let origin = frame.labels.join(", ");

@@ -76,12 +76,14 @@ const SUFFIXES: [(&str, &str, Better); 35] = [
     ("time", "", Better::Lower),
 ];
 /// Words that say what is better wherever they stand: fio's `bw_mean` and `iops_mean`, `tput`, `latency_p99`.
-const HIGHER: [&str; 12] =
-    ["iops", "bw", "bandwidth", "throughput", "tput", "tps", "qps", "rps", "ops", "speed", "rate", "mbps"];
+const HIGHER: [&str; 10] =
+    ["iops", "bw", "bandwidth", "throughput", "tput", "tps", "qps", "rps", "speed", "mbps"];
 const LOWER: [&str; 7] = ["lat", "clat", "slat", "latency", "time", "duration", "elapsed"];
 /// How much something varies, or fails, is not better where it is more.
-const NEITHER: [&str; 11] =
-    ["stddev", "stdev", "std", "dev", "sd", "cv", "err", "error", "errors", "failed", "dropped"];
+const NEITHER: [&str; 19] = [
+    "stddev", "stdev", "std", "dev", "sd", "cv", "err", "error", "errors", "failed", "dropped", "drop",
+    "drops", "loss", "lost", "miss", "misses", "retries", "rate",
+];
 /// What is counted a second by columns called `mb_sec`.
 const AMOUNTS: [&str; 7] = ["kb", "mb", "gb", "kib", "mib", "gib", "ops"];
 
@@ -279,6 +281,8 @@ mod tests {
             ("latency_p99", Some(Better::Lower)),
             ("iops_stddev", None),
             ("failed_ops", None),
+            ("drop_rate", None),
+            ("iops_lost", None),
             ("time_rate", None),
         ] {
             let column = ValueColumn::guessed(name);

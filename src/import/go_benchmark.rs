@@ -4,7 +4,7 @@
 //! Format: golang.org/design/14313-benchmark-format. `Unit` lines with `better=` are from
 //! golang.org/x/perf/benchfmt.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::record::{FailureKind, HostFacts, Metric, Status};
 use crate::units::{Better, Unit};
@@ -36,7 +36,7 @@ pub(super) fn read(
         .filter(|column| column.better_is_said())
         .map(|column| (column.column.clone(), column.better))
         .collect();
-    batch.processors.insert(common_procs(text));
+    batch.processors.extend(processors(text));
     let is_parent = |name: &str| {
         let below = format!("{name}/");
         text.lines().any(|line| line.trim_start().trim_start_matches("--- FAIL: ").starts_with(&below))
@@ -109,16 +109,20 @@ pub(super) fn without_processors(batch: &mut Batch) {
     batch.observations = observations;
 }
 
-/// `-8` when every benchmark of the text has it.
-fn common_procs(text: &str) -> Option<String> {
-    let mut names =
+/// `-8` when every benchmark of the text has it; nothing in it where they differ. `None`: none has one, as with one processor.
+fn processors(text: &str) -> Option<Option<String>> {
+    let names =
         text.lines().filter(|line| is_go_result(line)).filter_map(|line| line.split_whitespace().next());
-    let procs = |name: &str| {
+    let suffix = |name: &str| {
         let (_, number) = name.rsplit_once('-')?;
         number.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("-{number}"))
     };
-    let first = procs(names.next()?)?;
-    names.all(|name| procs(name).as_deref() == Some(&*first)).then_some(first)
+    let all: BTreeSet<Option<String>> = names.map(suffix).collect();
+    match all.len() {
+        0 => None,
+        1 => all.into_iter().next().flatten().map(Some),
+        _ => Some(None),
+    }
 }
 
 /// `key: value`, the key lower case and without spaces.
@@ -241,6 +245,12 @@ mod tests {
         without_processors(&mut batch);
         let names: Vec<&str> = batch.observations.iter().map(|found| found.rows[0].1.as_str()).collect();
         assert_eq!(names, ["A-8", "A-4", "A-8"]);
+        // With one processor there is no number.
+        let mut batch = Batch::default();
+        read("BenchmarkA 1 5 ns/op\n", "f", 0, &[], &mut batch).unwrap();
+        read("BenchmarkA-8 1 5 ns/op\n", "f", 1, &[], &mut batch).unwrap();
+        without_processors(&mut batch);
+        assert!(batch.observations.iter().all(|found| found.rows[0].1 == "A"), "{:?}", batch.observations);
     }
 
     #[test]

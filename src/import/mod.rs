@@ -164,7 +164,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         primary: options.primary.clone().or(decided.primary),
         clusters: options.columns.clusters.clone(),
         own_runs: own || source.contains(&"stored run"),
-        of_hyperfine: contents.formats == [Format::Hyperfine] && !source.contains(&"stored run"),
+        has_hyperfine: contents.formats.contains(&Format::Hyperfine),
     };
     let guessed = contents.batch.guessed.clone();
     Ok(Loaded { run: assemble(contents.batch, frame)?, skipped, guessed })
@@ -299,7 +299,7 @@ pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportEr
         stop: StopRule::default(),
         primary: None,
         clusters: columns.clusters.clone(),
-        of_hyperfine: format == Format::Hyperfine,
+        has_hyperfine: format == Format::Hyperfine,
         own_runs: false,
     };
     assemble(batch, frame)

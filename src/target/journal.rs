@@ -96,6 +96,12 @@ impl Journal {
         self.write()
     }
 
+    /// What the last entry says was not made after all.
+    pub(super) fn not_made(&mut self) -> Result<(), TargetError> {
+        self.contents.entries.pop();
+        self.write()
+    }
+
     /// Holds locks until what was made is undone.
     pub(super) fn keep(&mut self, claims: Claims) {
         self.claims = claims;

@@ -22,8 +22,12 @@ pub(super) fn load(
     // Without it one that somebody loads at the same time would be taken for the run's own.
     let mut words = vec!["--first-time".to_owned(), name.to_owned()];
     words.extend_from_slice(parameters);
-    run(&words)?;
-    journal.now_known(made(loading_of(name)))
+    match run(&words) {
+        Ok(()) => journal.now_known(made(loading_of(name))),
+        // Somebody was faster, and will unload it.
+        Err(_) if crate::host::driver(name) == Driver::Loaded => journal.not_made(),
+        Err(error) => Err(error),
+    }
 }
 
 /// Which loading of a module is in the kernel: its directory is made anew with each, under the next number.

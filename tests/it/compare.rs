@@ -399,6 +399,11 @@ fn stored_runs_are_arms_and_one_alone_is_judged_again() {
     let level =
         ok(&["compare", "1:arm=baseline", "new=2:arm=candidate", "--db", database, "--format", "csv"]);
     assert!(level.contains(",value,,lower,primary,\"run 1, arm=baseline\",new,10,10,"), "{level}");
+    // What is left out is not missing.
+    assert!(!level.contains("so_far"), "{level}");
+    let alone = assay(&["compare", "1:arm=baseline", "--db", database]);
+    assert_eq!(alone.code, Some(1), "{}", alone.out);
+    assert!(alone.err.contains("no row has two arms"), "{}", alone.err);
     let none = assay(&["compare", "1:arm=other", "2", "--db", database]);
     assert_eq!(none.code, Some(2));
     assert!(none.err.contains("arm has no level 'other'; there are baseline, candidate"), "{}", none.err);

@@ -327,8 +327,10 @@ fn outputs_that_exist_are_compared() {
     let all = data("dbench/clients-*.txt");
     let json = sandbox.succeed(&["compare", &format!("a={all}"), &format!("b={all}"), "--format", "json"]);
     assert!(json.contains("\"clients\"") && json.contains("\"bw\""), "{json}");
-    let text = sandbox.succeed(&["compare", &one, &four]);
-    assert!(text.contains("clients"), "{text}");
+    // No number of clients is in both.
+    let apart = sandbox.run(&["compare", &one, &four]);
+    assert_eq!(apart.status.code(), Some(1), "{}", errors(&apart));
+    assert!(String::from_utf8_lossy(&apart.stdout).contains("clients"), "{}", errors(&apart));
     let marks = data("fs_mark/loops.txt");
     assert!(
         sandbox.succeed(&["compare", &format!("a={marks}"), &format!("b={marks}")]).contains("files_per_s")

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{JOB, can_make, fact, kill_all, left_behind, paused_at, run, succeed};
 
@@ -96,4 +97,37 @@ fn a_setting_that_cannot_be_put_back_is_not_changed() {
     assert!(said.contains("hint: set it yourself before the run"), "{said}");
     assert_eq!(left_behind(&sandbox, 0).len(), 0);
     assert!(!sandbox.records().exists());
+}
+
+#[test]
+fn what_the_kernel_changes_along_with_a_setting_is_put_back_too() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let device = LoopDevice::new(&sandbox, 64);
+    let path = device.path.to_string_lossy().into_owned();
+    let queue = |name: &str| device.sys().join("queue").join(name);
+    let now = |name: &str| std::fs::read_to_string(queue(name)).unwrap().trim().to_owned();
+    // Since Linux 6.9 each limit of the queue that is written sets the read-ahead to what the kernel thinks best.
+    std::fs::write(queue("read_ahead_kb"), "16").unwrap();
+    let largest = now("max_sectors_kb");
+    let on = ["-t", &path, "--destroy", &path, "-q", "--rounds", "1"];
+    let words = [&["run", "job.fio", "--vary", "sysfs:queue/iostats=1,0"][..], &on].concat();
+    succeed(&sandbox, &words);
+    assert_eq!((now("read_ahead_kb").as_str(), now("iostats").as_str()), ("16", "1"));
+    // What is asked for holds in the trial, whichever is written first.
+    let both = ["run", "job.fio", "--vary", "read_ahead=64,128", "-t", "sysfs:queue/max_sectors_kb=64"];
+    succeed(&sandbox, &[&both[..], &on].concat());
+    let set = |cell: u32| fact(&sandbox, "2", cell, "sysfs.queue/read_ahead_kb");
+    assert_eq!([set(0), set(1)], ["64", "128"]);
+    assert_eq!((now("read_ahead_kb").as_str(), now("max_sectors_kb")), ("16", largest));
+    // After a kill as well.
+    let mut child = paused_at(&sandbox, "knobs", &words);
+    kill_all(&sandbox);
+    child.wait().unwrap();
+    succeed(&sandbox, &["cleanup"]);
+    assert_eq!(now("read_ahead_kb"), "16");
+    assert_eq!(left_behind(&sandbox, 0).len(), 0);
 }

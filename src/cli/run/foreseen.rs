@@ -87,6 +87,10 @@ pub(super) fn events(prepared: &Prepared) -> Result<(), Failure> {
 
 /// What was asked to watch and cannot, a sentence a reason: who waits for the last trial to read it has waited in vain.
 pub(super) fn unwatched(prepared: &Prepared) -> Vec<String> {
+    // Mostly it is a right that is missing; what else the kernel lacks is a note of the trials.
+    if crate::host::may_administer() {
+        return Vec::new();
+    }
     let names = local_observers(prepared);
     let cannot = |name: &&str| Some(((*name).to_owned(), crate::observe::tried(name).err()?));
     left_out::sentences(&names.iter().filter_map(cannot).collect::<Vec<_>>())

@@ -147,6 +147,11 @@ impl<'j> Running<'j> {
         if failure.is_some() {
             line.stop_all();
         }
+        if !self.counting && failure.is_none() {
+            let told =
+                format!("job {}: it ended within its ramp_time: all of it counts, as in fio", self.job.name);
+            self.notes.push(told.into());
+        }
         self.elapsed_ns = now_ns.saturating_sub(self.meter.since_ns);
         self.usage = Usage::now().since(self.usage);
         self.waits = self.wait_counts.now().since(self.waits);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::Direction;
 
 /// By how much the beginnings differ that two reports of one fio tell.
-const MOST_ROUNDING_S: f64 = 1.5;
+const MOST_ROUNDING_S: f64 = 1.0;
 
 #[derive(Deserialize)]
 pub(super) struct Document {
@@ -83,7 +83,10 @@ impl Document {
             && self.all().zip(later.all()).all(|(a, b)| a.not_beyond(b));
         // The end of a ramp takes the counts back to 0; fio tells its age in whole seconds.
         let begun_s = |document: &Document| document.reported_s() - document.elapsed_s();
+        let fell = self.all().zip(later.all()).any(|(a, b)| !a.not_beyond(b));
         let ramp_ended = self.has_a_ramp()
+            && fell
+            && self.elapsed_s() < later.elapsed_s()
             && between_s < later.elapsed_s()
             && (begun_s(self) - begun_s(later)).abs() < MOST_ROUNDING_S;
         self.reported_s() > 0.0 && between_s >= 0.0 && same_jobs && (goes_on || ramp_ended)
