@@ -90,7 +90,7 @@ pub fn measured_again(analysis: &Analysis, watched: &Run, again: Vec<Comparison>
     let same = |deciding: &Comparison, again: &Comparison| {
         let others = again.row.levels.iter().filter(|(factor, _)| !own(factor));
         let is_unwatched = again.row.levels.iter().any(|(factor, found)| own(factor) && found == level);
-        // Of the other factors the watched run has those that the run has; one with a single level is in no row.
+        // Its other factors are those of the run.
         let fits = others.clone().all(|pair| deciding.row.levels.contains(pair));
         let arms = [(&deciding.baseline, &again.baseline), (&deciding.candidate, &again.candidate)];
         let metric = deciding.metric.name == again.metric.name && deciding.row.job == again.row.job;

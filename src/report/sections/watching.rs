@@ -90,7 +90,7 @@ fn level_then(then: &Comparison, again: &Comparison, names: &Names<'_>) -> Strin
     }
     let number = |value: f64| format_number(&then.metric.unit, value);
     format!(
-        "; {} has {} now and had {}: the machine is another one",
+        "; {} has {} now and had {}: the machine is not as it was",
         names.arm(&again.baseline.arm),
         number(now),
         number(before)
