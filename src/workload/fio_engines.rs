@@ -33,6 +33,11 @@ impl FioEngine<'_> {
             FioEngine::Unknown
         }
     }
+
+    /// All of them, to tell a misspelt one from one that is not native.
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        PATHS.iter().chain(ELSEWHERE).copied().chain(["exec"])
+    }
 }
 
 /// `net`, `netsplice` and `rdma` store nothing: they talk to another fio.

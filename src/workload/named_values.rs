@@ -2,19 +2,11 @@
 //!
 //! Enters: the name as written. Leaves: what it stands for, or the names that would be right.
 
+use super::fio_engines::FioEngine;
 use super::issue::IoMethod;
 use super::job::{Access, Mix, Pattern};
 use super::nearest::nearest;
 use super::values::{Fault, Value, bad};
-
-/// All I/O engines of fio 3.33, to tell a misspelt one from one that is not native.
-const FIO_ENGINES: &[&str] = &[
-    "cpuio", "mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "null", "net", "netsplice", "ftruncate",
-    "filecreate", "filestat", "filedelete", "exec", "posixaio", "falloc", "e4defrag", "splice", "gfapi",
-    "gfapi_async", "mtd", "sg", "io_uring", "io_uring_cmd", "nbd", "libaio", "rdma", "rados", "rbd",
-    "pmemblk", "dev-dax", "libpmem", "http", "nfs", "libhdfs", "xnvme", "libblkio", "libcufile", "libiscsi",
-    "libzbc", "windowsaio", "solarisaio", "dfs",
-];
 
 const NATIVE_METHODS: &[IoMethod] = &[
     IoMethod::Psync,
@@ -71,11 +63,11 @@ pub(super) fn io_method(text: &str) -> Value<IoMethod> {
     if let Some(method) = NATIVE_METHODS.iter().find(|method| method.name() == text) {
         return Ok(*method);
     }
-    if FIO_ENGINES.contains(&text) || text.starts_with("external:") {
+    if FioEngine::of(text) != FioEngine::Unknown {
         let names: Vec<&str> = NATIVE_METHODS.iter().map(|method| method.name()).collect();
         return Err(Fault::NotNative(format!("'{text}' (it has {})", names.join(", "))));
     }
-    let near = nearest(text, FIO_ENGINES.iter().copied(), 1);
+    let near = nearest(text, FioEngine::names(), 1);
     bad(match near.first() {
         Some(near) => format!("fio has no I/O engine '{text}'; did you mean {near}?"),
         None => format!("fio has no I/O engine '{text}'; write e.g. psync or io_uring"),

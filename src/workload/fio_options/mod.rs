@@ -4,8 +4,10 @@
 //! [`Effect`]. Taken from `fio --cmdhelp=all` and `fio --enghelp=ENGINE` of fio 3.33, its option tables, and what later
 //! releases added; tests/it/attacks/job_options.rs compares it with the fio that is installed.
 
-mod engine;
-mod general;
+mod table;
+
+use Effect::Nothing;
+use Takes::Value;
 
 /// Whether an option may stand without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,27 +75,28 @@ pub struct FioOption {
     pub effect: Effect,
 }
 
-fn rows() -> impl Iterator<Item = &'static Row> {
-    general::OPTIONS.iter().chain(engine::OPTIONS)
+fn rows() -> impl Iterator<Item = Row> {
+    let plain = table::PLAIN.iter().map(|name| (*name, "", Value, Nothing));
+    plain.chain(table::OPTIONS.iter().copied())
 }
 
 /// The option of this name or alias. Names are case-sensitive, as in fio.
 #[must_use]
 pub fn fio_option(name: &str) -> Option<FioOption> {
-    let named = |row: &&Row| row.0 == name || (!row.1.is_empty() && row.1 == name);
+    let named = |row: &Row| row.0 == name || (!row.1.is_empty() && row.1 == name);
     // A name goes before an alias: of log_max_value there are both, in different releases.
     let row = rows().find(|row| row.0 == name).or_else(|| rows().find(named));
-    row.map(|&(name, alias, takes, effect)| FioOption { name, alias, takes, effect })
+    row.map(|(name, alias, takes, effect)| FioOption { name, alias, takes, effect })
 }
 
 /// All names and aliases.
 pub fn fio_option_names() -> impl Iterator<Item = &'static str> {
-    rows().flat_map(|&(name, alias, ..)| [name, alias]).filter(|name| !name.is_empty())
+    rows().flat_map(|(name, alias, ..)| [name, alias]).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Takes::{Flag, Value};
+    use super::Takes::Flag;
     use super::*;
 
     #[test]
@@ -116,5 +119,9 @@ mod tests {
         // `proto` is the alias of an option of two network engines, as in fio.
         assert!(count - names.len() <= 1, "{names:?}");
         assert!(count > 380);
+        assert!(
+            table::OPTIONS.iter().all(|row| *row != (row.0, "", Value, Nothing)),
+            "those are in the list"
+        );
     }
 }
