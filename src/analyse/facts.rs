@@ -111,9 +111,14 @@ fn follows(factor: &str, fact: &str) -> bool {
     }
     match factor {
         "fs" => {
-            matches!(part, "mount" | "mkfs" | "o_direct" | "device" | "queue" | "target" | "loop" | "zram")
+            matches!(
+                part,
+                "mount" | "mkfs" | "o_direct" | "device" | "below" | "queue" | "target" | "loop" | "zram"
+            )
         }
-        "device" => matches!(part, "mount" | "fs" | "o_direct" | "queue" | "target" | "loop" | "zram"),
+        "device" => {
+            matches!(part, "mount" | "fs" | "o_direct" | "below" | "queue" | "target" | "loop" | "zram")
+        }
         // How much of the memory a kernel leaves, and what it makes of a filesystem, is its own.
         "kernel" => matches!(part, "memory" | "fs" | "mount" | "o_direct" | "io_uring"),
         // What a kernel is built from makes it another one.

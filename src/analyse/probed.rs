@@ -14,7 +14,7 @@ use crate::units::Unit;
 const SATURATED: f64 = 0.05;
 /// Facts that make a machine the same one. A fact that neither has is the same.
 const MACHINE: [&str; 5] = ["machine.id", "cpu.model", "cpu.count", "kernel.release", "virt"];
-/// Facts that make a device the same one, the first of which both must have.
+/// Facts that make a device the same one where it has no number of its own, the first of which both must have.
 const DEVICE: [&str; 4] = ["device", "device.kind", "device.size", "device.model"];
 
 /// One figure of a machine.
@@ -117,6 +117,10 @@ pub fn is_same_machine(probe: &HostFacts, of_run: &HostFacts) -> bool {
 /// Whether it was made on their device.
 #[must_use]
 pub fn is_same_device(probe: &HostFacts, of_run: &HostFacts) -> bool {
+    // What the kernel calls a disk or a volume may be another one after a restart.
+    if let (Some(probed), Some(run)) = (probe.get("device.id"), of_run.get("device.id")) {
+        return probed == run;
+    }
     DEVICE.iter().all(|name| probe.get(name) == of_run.get(name)) && probe.get(DEVICE[0]).is_some()
 }
 

@@ -3,11 +3,13 @@
 //! Enters: `/proc`, and a path on each device that will be measured. Leaves: a [`Moment`], and in words what makes the machine
 //! busy. The limits are round figures, fixed before any result: they warn, and never throw a trial out.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::DeviceCounters;
-use super::device::{BlockDevice, device_under};
+use super::device::BlockDevice;
+use super::disks::Disks;
 use super::interference::{Limits, TICKS_PER_S, pressure, processor_ticks};
 use super::roots::Roots;
 use crate::units::{Unit, format_number};
@@ -44,6 +46,8 @@ pub struct Moment {
     pub pressure: [Option<f64>; 3],
     /// What others did on each device.
     pub devices: Vec<Traffic>,
+    /// Arrays under them that are being rebuilt or checked: `md0 (resync)`.
+    pub rebuilding: Vec<String>,
 }
 
 /// What a device did in a second.
@@ -80,13 +84,18 @@ impl Moment {
     /// Looks for a quarter of a second at the machine and at the devices under these paths.
     #[must_use]
     pub fn look(paths: &[PathBuf]) -> Moment {
-        Moment::look_in(&Roots::default(), &devices_under(paths), LOOK)
+        Moment::look_under(paths, LOOK)
     }
 
     /// The same for a second, where the first look found something.
     #[must_use]
     pub fn look_longer(paths: &[PathBuf]) -> Moment {
-        Moment::look_in(&Roots::default(), &devices_under(paths), LONGER)
+        Moment::look_under(paths, LONGER)
+    }
+
+    fn look_under(paths: &[PathBuf], during: Duration) -> Moment {
+        let (devices, rebuilding) = devices_under(paths);
+        Moment { rebuilding, ..Moment::look_in(&Roots::default(), &devices, during) }
     }
 
     fn look_in(roots: &Roots, devices: &[BlockDevice], during: Duration) -> Moment {
@@ -117,6 +126,7 @@ impl Moment {
             steal: if steal_s >= STEAL_S { steal_s / (busy_s + steal_s) } else { 0.0 },
             pressure: ["cpu", "io", "memory"].map(|what| pressure(roots, what).map(|(percent, _)| percent)),
             devices: traffic.collect(),
+            rebuilding: Vec::new(),
         }
     }
 
@@ -160,6 +170,7 @@ impl Moment {
             let bytes = format_number(&Unit::BytesPerSecond, device.bytes());
             reasons.push(format!("others' I/O on {}: {:.0} a second, {bytes}", device.device, device.ios));
         }
+        reasons.extend(self.rebuilding.iter().map(|array| format!("the array {array} uses its disks")));
         let (load, processors) = (self.load, self.processors);
         (!reasons.is_empty()).then(|| {
             let word = if processors == 1 { "processor" } else { "processors" };
@@ -169,15 +180,18 @@ impl Moment {
     }
 }
 
-/// The devices under these paths, each once.
-fn devices_under(paths: &[PathBuf]) -> Vec<BlockDevice> {
-    let mut devices: Vec<BlockDevice> = Vec::new();
-    for device in paths.iter().filter_map(|path| device_under(path).ok()) {
-        if devices.iter().all(|known| known.sys != device.sys) {
-            devices.push(device);
+/// The devices under these paths and others on their disks, each once; and the arrays among them that are being rebuilt.
+fn devices_under(paths: &[PathBuf]) -> (Vec<BlockDevice>, Vec<String>) {
+    let (mut devices, mut rebuilding) = (Vec::new(), BTreeSet::new());
+    for disks in paths.iter().filter_map(|path| Disks::under(path).ok()) {
+        for device in disks.counted() {
+            if !devices.contains(&device) {
+                devices.push(device);
+            }
         }
+        rebuilding.extend(disks.rebuilding);
     }
-    devices
+    (devices, rebuilding.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -213,13 +227,14 @@ mod tests {
                 traffic("vdb", 1.0, 0.0, 4096.0),
                 traffic("vdc", 3.0, 5e6, 0.0),
             ],
+            rebuilding: vec!["md0 (resync)".to_owned()],
         };
         assert!(busy.disturbs(&Limits::default(), false), "too much is stolen");
         assert_eq!(
             busy.busy().unwrap(),
             "97 % of the processor time in use, 10 % of the processor time that was wanted was stolen, tasks wait for a processor 92 % of the time, tasks wait \
              for I/O 22 % of the time, others' I/O on vda: 800 a second, 2.00 MB/s, others' I/O on vdc: 3 a second, 5.00 MB/s, \
-             load 13.0 on 2 processors"
+             the array md0 (resync) uses its disks, load 13.0 on 2 processors"
                 .replace("2.00 MB/s", &format_number(&Unit::BytesPerSecond, 2e6))
                 .replace("5.00 MB/s", &format_number(&Unit::BytesPerSecond, 5e6))
         );

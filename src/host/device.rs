@@ -3,6 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::machine_id::disk_digits;
 use super::roots::{Roots, chosen, names, text};
 use crate::record::HostFacts;
 pub use crate::sys::block_stat::DeviceCounters;
@@ -55,6 +56,13 @@ impl BlockDevice {
         !self.heeds_iostats() || text(&self.sys.join("queue/iostats")).is_none_or(|value| value != "0")
     }
 
+    /// Digits that are this disk's, array's or volume's alone, whatever the kernel calls it today; `None`: it has no number of its own.
+    #[must_use]
+    pub(super) fn id(&self) -> Option<String> {
+        let numbers = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "md/uuid"];
+        disk_digits(&numbers.iter().find_map(|path| text(&self.sys.join(path)))?)
+    }
+
     /// Adds what it is and how its queue is set: `device.*`, `queue.*`.
     pub(super) fn add(&self, facts: &mut HostFacts) {
         facts.set("device", self.name.clone());
@@ -71,11 +79,19 @@ impl BlockDevice {
             ("device.loop_file", "loop/backing_file"),
             ("device.dm_name", "dm/name"),
             ("device.md_level", "md/level"),
+            ("device.md_degraded", "md/degraded"),
         ];
         for (name, path) in named {
             if let Some(value) = read(path) {
                 facts.set(name, value);
             }
+        }
+        // `LVM-…`, `CRYPT-LUKS2-…`, `mpath-…`
+        if let Some(uuid) = read("dm/uuid") {
+            facts.set("device.dm_kind", uuid.split('-').next().unwrap_or_default().to_ascii_lowercase());
+        }
+        if let Some(id) = self.id() {
+            facts.set("device.id", id);
         }
         let below = names(&self.sys.join("slaves"));
         if !below.is_empty() {
@@ -141,7 +157,7 @@ pub fn device_or_part_under(path: &Path) -> Result<BlockDevice, String> {
     device_or_part_under_in(&Roots::default(), path)
 }
 
-fn device_or_part_under_in(roots: &Roots, path: &Path) -> Result<BlockDevice, String> {
+pub(super) fn device_or_part_under_in(roots: &Roots, path: &Path) -> Result<BlockDevice, String> {
     let shown = path.display();
     let meta = path.metadata().map_err(|error| format!("cannot look at {shown}: {error}"))?;
     let number = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::device::{BlockDevice, device_under};
+use super::device::BlockDevice;
+use super::disks::{Disks, counters_of};
 use super::roots::Roots;
 use crate::record::HostFacts;
 
@@ -25,7 +26,8 @@ pub struct Interference {
     device_read_bytes: Option<u64>,
     /// `None`: this kernel does not count what a process reads.
     own_read_bytes: Option<u64>,
-    device: Option<BlockDevice>,
+    /// What the target is on, and what shares its disks.
+    devices: Vec<BlockDevice>,
 }
 
 /// What happened between two looks.
@@ -99,17 +101,18 @@ impl Disturbance {
 }
 
 impl Interference {
-    /// Looks at the machine and at the device under `path`.
+    /// Looks at the machine, at the devices under `path` and at others on the same disks.
     #[must_use]
     pub fn look(path: &Path) -> Interference {
-        Interference::look_in(&Roots::default(), device_under(path).ok())
+        Interference::look_in(&Roots::default(), Disks::under(path).unwrap_or_default().counted())
     }
 
-    fn look_in(roots: &Roots, device: Option<BlockDevice>) -> Interference {
+    fn look_in(roots: &Roots, devices: Vec<BlockDevice>) -> Interference {
         let (busy_ticks, steal_ticks) = processor_ticks(roots).unwrap_or((0, 0));
         let pressure_us =
             ["cpu", "io", "memory"].map(|what| pressure(roots, what).map(|(_, total_us)| total_us));
-        let device_read_bytes = device.as_ref().and_then(BlockDevice::counters).map(|c| c.read_bytes);
+        let counters = counters_of(&devices).filter(|counters| !counters.is_empty());
+        let device_read_bytes = counters.map(|all| all.iter().map(|c| c.read_bytes).sum());
         Interference {
             at: std::time::Instant::now(),
             busy_ticks,
@@ -117,14 +120,14 @@ impl Interference {
             pressure_us,
             device_read_bytes,
             own_read_bytes: roots.proc("self/io").map(|_| own_read_bytes()),
-            device,
+            devices,
         }
     }
 
     /// What happened since: looks again at the same device.
     #[must_use]
     pub fn since(&self) -> Disturbance {
-        self.until(&Interference::look_in(&Roots::default(), self.device.clone()))
+        self.until(&Interference::look_in(&Roots::default(), self.devices.clone()))
     }
 
     fn until(&self, later: &Interference) -> Disturbance {
@@ -237,8 +240,8 @@ mod tests {
     fn two_looks_make_shares() {
         let before = tree("cpu  100 0 100 9000 50 0 0 50\n", IO);
         let after = tree("cpu  160 0 120 9900 80 0 0 70\n", &IO.replace("500000", "750000"));
-        let mut first = Interference::look_in(&Roots::under(before.path()), None);
-        let mut second = Interference::look_in(&Roots::under(after.path()), None);
+        let mut first = Interference::look_in(&Roots::under(before.path()), Vec::new());
+        let mut second = Interference::look_in(&Roots::under(after.path()), Vec::new());
         second.at = first.at + std::time::Duration::from_secs(1);
         (first.device_read_bytes, second.device_read_bytes) = (Some(1000), Some(9000));
         assert_eq!(first.own_read_bytes, None, "a kernel without this accounting");

@@ -10,8 +10,8 @@ mod cgroup;
 mod descendants;
 mod device;
 mod direct_io;
+mod disks;
 pub mod doctor;
-
 mod interference;
 mod kernel;
 mod kernel_log;
@@ -35,6 +35,7 @@ pub use descendants::{
 };
 pub use device::{BlockDevice, DeviceCounters, device_or_part_under, device_under, device_under_in};
 pub use direct_io::{FALLS_BACK, direct_io_tried};
+pub use disks::Disks;
 pub use interference::{Disturbance, Interference, Limits, moment};
 pub use kernel_log::KernelLog;
 pub use knob::{is_setting, read_knob, write_knob};

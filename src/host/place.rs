@@ -7,6 +7,7 @@ use rustix::fs::statvfs;
 
 use super::device::device_under_in;
 use super::direct_io::direct_io;
+use super::disks::Disks;
 use super::roots::Roots;
 use crate::record::HostFacts;
 use crate::sys::mountinfo::mount_of;
@@ -40,7 +41,12 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
     }
     facts.set("o_direct", direct_io(&path));
     match device_under_in(roots, &path) {
-        Ok(device) => device.add(&mut facts),
+        Ok(device) => {
+            device.add(&mut facts);
+            if let Ok(disks) = Disks::under_in(roots, &path) {
+                disks.add_facts(&mut facts);
+            }
+        }
         Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
     }
     facts

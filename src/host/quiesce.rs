@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::device::{BlockDevice, DeviceCounters, device_under};
+use super::device::{BlockDevice, DeviceCounters};
+use super::disks::{Disks, counters_of};
 use crate::units::pretty_duration;
 
 /// The device must do nothing for this long.
@@ -74,7 +75,8 @@ impl Quiet {
 }
 
 /// Writes all dirty pages of the machine (sync(2): pages of another filesystem would be written during the trial), drops
-/// the caches when `drop_caches`, then waits until the device under `path` has been idle for 50 ms: at most for `patience`, two
+/// the caches when `drop_caches`, then waits until the devices under `path`, with the disks below
+/// them, have been idle for 50 ms: at most for `patience`, two
 /// seconds by default; with a patience of 0 not at all.
 #[must_use]
 pub fn quiesce(path: &Path, drop_caches: bool, patience: Option<Duration>) -> Quiet {
@@ -87,9 +89,9 @@ pub fn quiesce(path: &Path, drop_caches: bool, patience: Option<Duration>) -> Qu
     } else {
         PageCache::Kept
     };
-    let idle = match (patience.unwrap_or(PATIENCE), device_under(path)) {
+    let idle = match (patience.unwrap_or(PATIENCE), Disks::under(path)) {
         (Duration::ZERO, _) => Idle::NotWaited,
-        (patience, Ok(device)) => wait_until_idle(&device, patience),
+        (patience, Ok(disks)) => wait_until_idle(&disks.resting(), patience),
         (_, Err(_)) => Idle::NoDevice,
     };
     Quiet { page_cache, idle }
@@ -109,21 +111,25 @@ fn why_not(error: &std::io::Error) -> String {
     }
 }
 
-fn wait_until_idle(device: &BlockDevice, patience: Duration) -> Idle {
+/// Waits for all of them: a disk below is used by others, too.
+fn wait_until_idle(devices: &[BlockDevice], patience: Duration) -> Idle {
     let completed = |c: &DeviceCounters| c.read_ios + c.write_ios + c.discards + c.flushes.unwrap_or(0);
     let start = Instant::now();
-    let Some(first) = device.counters() else { return Idle::NoDevice };
-    if !device.counts_transfers() {
+    let Some(first) = counters_of(devices) else { return Idle::NoDevice };
+    if !devices.iter().all(BlockDevice::counts_transfers) {
         // Counters that stand still look like rest.
         std::thread::sleep(QUIET);
         return Idle::NotCounted;
     }
-    let (mut last, mut quiet_since) = (first, start);
+    let (mut last, mut quiet_since, mut busy) = (first.clone(), start, 0);
     loop {
         std::thread::sleep(STEP);
-        let Some(now) = device.counters() else { return Idle::NoDevice };
-        if now.in_flight > 0 || completed(&now) != completed(&last) {
-            quiet_since = Instant::now();
+        let Some(now) = counters_of(devices) else { return Idle::NoDevice };
+        let moved =
+            now.iter().zip(&last).map(|(now, last)| now.in_flight > 0 || completed(now) != completed(last));
+        // The disk below where both moved: it has the I/O of everyone.
+        if let Some(at) = moved.enumerate().filter(|(_, moved)| *moved).map(|(at, _)| at).last() {
+            (quiet_since, busy) = (Instant::now(), at);
         }
         last = now;
         // A shorter wait than that is rest, too, when nothing happened in it.
@@ -131,9 +137,9 @@ fn wait_until_idle(device: &BlockDevice, patience: Duration) -> Idle {
             return Idle::Idle;
         }
         if start.elapsed() >= patience {
-            let ios = completed(&last).saturating_sub(completed(&first));
+            let ios = completed(&last[busy]).saturating_sub(completed(&first[busy]));
             let waited_ms = start.elapsed().as_millis() as u64;
-            return Idle::Busy { device: device.name.clone(), ios, waited_ms };
+            return Idle::Busy { device: devices[busy].name.clone(), ios, waited_ms };
         }
     }
 }
@@ -153,14 +159,14 @@ mod tests {
     fn a_device_at_rest_takes_the_quiet_time_only() {
         let (_sys, device) = device("1 0 8 0 1 0 8 0 0 0 0");
         let start = Instant::now();
-        assert_eq!(wait_until_idle(&device, PATIENCE), Idle::Idle);
+        assert_eq!(wait_until_idle(&[device], PATIENCE), Idle::Idle);
         assert!(start.elapsed() >= QUIET && start.elapsed() < PATIENCE);
     }
 
     #[test]
     fn a_busy_device_is_given_up_and_named() {
         let (_sys, device) = device("1 0 8 0 1 0 8 0 3 0 0");
-        let busy = wait_until_idle(&device, Duration::from_millis(120));
+        let busy = wait_until_idle(&[device], Duration::from_millis(120));
         assert!(
             matches!(&busy, Idle::Busy { device, ios: 0, waited_ms: 120.. } if device == "fake"),
             "{busy:?}"
@@ -171,12 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_at_rest_waits_for_its_disk() {
+        let ((_volume, volume), (_disk, mut disk)) =
+            (device("1 0 8 0 1 0 8 0 0 0 0"), device("1 0 8 0 1 0 8 0 2 0 0"));
+        disk.name = "disk".to_owned();
+        let idle = wait_until_idle(&[volume, disk], Duration::from_millis(60));
+        assert!(matches!(&idle, Idle::Busy { device, .. } if device == "disk"), "{idle:?}");
+    }
+
+    #[test]
     fn frozen_counters_are_not_taken_for_rest() {
         let (sys, device) = device("1 0 8 0 1 0 8 0 0 0 0");
         std::fs::create_dir(sys.path().join("queue")).unwrap();
         std::fs::write(sys.path().join("queue/iostats"), "0\n").unwrap();
         let start = Instant::now();
-        assert_eq!(wait_until_idle(&device, PATIENCE), Idle::NotCounted);
+        assert_eq!(wait_until_idle(&[device], PATIENCE), Idle::NotCounted);
         assert!(start.elapsed() >= QUIET, "both arms of an experiment wait as long");
     }
 
@@ -184,7 +199,7 @@ mod tests {
     fn a_device_that_goes_away_is_no_device() {
         let (sys, device) = device("1 0 8 0 1 0 8 0 3 0 0");
         drop(sys);
-        assert_eq!(wait_until_idle(&device, PATIENCE), Idle::NoDevice);
+        assert_eq!(wait_until_idle(&[device], PATIENCE), Idle::NoDevice);
     }
 
     #[test]

@@ -231,7 +231,9 @@ fn without_numbers(facts: &mut HostFacts, kind: DeviceKind) {
             facts.set(name, kind.name());
         }
     }
-    facts.0.remove("device.loop_file");
+    for name in ["device.loop_file", "device.id"] {
+        facts.0.remove(name);
+    }
 }
 
 /// What came of putting back.

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::MOMENTARY;
+use super::disks::{Disks, counters_of};
 use super::interference::Interference;
-use super::{MOMENTARY, device_under};
 use crate::record::HostFacts;
 
 /// How much a finding spoils.
@@ -100,10 +101,10 @@ pub fn findings(facts: &HostFacts) -> Vec<Finding> {
 /// `now.steal_percent`, in place of the one since boot, and `now.device.ios_per_s`.
 #[must_use]
 pub fn watch(path: &Path, span: Duration) -> HostFacts {
-    let device = device_under(path).ok();
+    let devices = Disks::under(path).unwrap_or_default().counted();
     let completed = || {
-        let counters = device.as_ref()?.counters()?;
-        Some(counters.read_ios + counters.write_ios + counters.discards)
+        let counters = counters_of(&devices).filter(|counters| !counters.is_empty())?;
+        Some(counters.iter().map(|c| c.read_ios + c.write_ios + c.discards).sum::<u64>())
     };
     let (look, before) = (Interference::look(path), completed());
     std::thread::sleep(span);
@@ -244,6 +245,14 @@ mod tests {
         ("device-kind", Severity::Warning, &[("device.kind", "zram")], &[]),
         ("device-kind", Severity::Warning, &[("device.kind", "network")], &[]),
         ("stacked", Severity::Note, &[("device.on", "sda1, sdb1"), ("device", "dm-0")], &[("device", "sda")]),
+        ("array", Severity::Bad, &[("now.rebuilding", "md0 (resync)")], &[]),
+        (
+            "array",
+            Severity::Warning,
+            &[("device.md_degraded", "1"), ("device", "md0")],
+            &[("device.md_degraded", "0"), ("device", "md0")],
+        ),
+        ("members", Severity::Note, &[("device.members", "4")], &[]),
         ("rotational", Severity::Note, &[("queue.rotational", "1")], &[("queue.rotational", "0")]),
         (
             "write-cache",

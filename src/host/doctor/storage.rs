@@ -6,8 +6,8 @@ use crate::record::HostFacts;
 use crate::units::{Unit, format_number};
 
 pub(super) const RULES: &[Rule] = &[
-    no_device, full, io_limit, direct_io, device_kind, iostats, stacked, rotational, write_cache,
-    writeback_throttle, scheduler, mount_options,
+    no_device, full, io_limit, direct_io, device_kind, iostats, stacked, array, members, rotational,
+    write_cache, writeback_throttle, scheduler, mount_options,
 ];
 
 fn no_device(facts: &HostFacts) -> Option<Finding> {
@@ -102,11 +102,34 @@ fn iostats(facts: &HostFacts) -> Option<Finding> {
 fn stacked(facts: &HostFacts) -> Option<Finding> {
     let (below, device) = (facts.get("device.on")?, facts.get("device")?);
     let effect = "Scheduler, write cache and flushes are those of the devices below; settings of the upper one alone \
-                  do not tell what happens.";
+                  do not tell what happens. Others on the same disks disturb the trials: assay counts their I/O, too.";
+    let settings = [("below.scheduler", "scheduler "), ("below.write_cache", "cache ")];
+    let set = settings.iter().filter_map(|(fact, word)| Some(format!("{word}{}", facts.get(fact)?)));
+    let set: Vec<String> = facts.get("now.below").map(str::to_owned).into_iter().chain(set).collect();
+    let disks = if set.is_empty() { String::new() } else { format!(", at the bottom {}", set.join(", ")) };
     Some(
-        Finding::new("stacked", Severity::Note, format!("{device} is built on {below}"), effect)
+        Finding::new("stacked", Severity::Note, format!("{device} is built on {below}{disks}"), effect)
             .look(format!("lsblk -s /dev/{device}")),
     )
+}
+
+fn array(facts: &HostFacts) -> Option<Finding> {
+    if let Some(arrays) = facts.get("now.rebuilding") {
+        let effect = "It reads and writes its disks all the time: trials share them with it, and are slower than usual.";
+        let fact = format!("an array is being rebuilt or checked: {arrays}");
+        return Some(Finding::new("array", Severity::Bad, fact, effect).look("cat /proc/mdstat"));
+    }
+    let missing = number(facts, "device.md_degraded").filter(|missing| *missing > 0.0)?;
+    let effect = "Reads and writes take other ways than in a whole array.";
+    let fact = format!("{} lacks {missing} of its disks", facts.get("device")?);
+    Some(Finding::new("array", Severity::Warning, fact, effect).look("cat /proc/mdstat"))
+}
+
+fn members(facts: &HostFacts) -> Option<Finding> {
+    let count = facts.get("device.members")?;
+    let effect = "dev.* counts them together. The observer blocks watches the first alone.";
+    let fact = format!("the filesystem is on {count} devices");
+    Some(Finding::new("members", Severity::Note, fact, effect).look("btrfs filesystem show"))
 }
 
 fn rotational(facts: &HostFacts) -> Option<Finding> {
