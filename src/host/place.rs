@@ -40,10 +40,24 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
     }
     facts.set("o_direct", direct_io(&path));
     match device_under_in(roots, &path) {
-        Ok(device) => device.add(&mut facts),
+        Ok(device) => {
+            device.add(&mut facts);
+            numbers(roots, &mut facts);
+        }
         Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
     }
     facts
+}
+
+/// Major and minor numbers of the device and of those that it is built on, by which a control group names them. They are chance for
+/// most devices: facts of the moment.
+fn numbers(roots: &Roots, facts: &mut HostFacts) {
+    let names = [facts.get("device"), facts.get("device.on")].into_iter().flatten();
+    let number = |name: &str| roots.sys(&format!("class/block/{name}/dev"));
+    let numbers: Vec<String> = names.flat_map(|names| names.split(", ")).filter_map(number).collect();
+    if !numbers.is_empty() {
+        facts.set("now.device.numbers", numbers.join(" "));
+    }
 }
 
 fn room(path: &Path, facts: &mut HostFacts) {
@@ -84,7 +98,7 @@ mod tests {
     #[test]
     fn a_path_that_is_not_there_is_one_fact() {
         let facts = path_facts(Path::new("/no/such/path"));
-        assert_eq!(facts.0.len(), 1);
+        assert_eq!(facts.count(), 1);
         assert!(facts.get("path.error").unwrap().contains("No such file"));
     }
 }
