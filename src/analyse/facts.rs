@@ -81,7 +81,7 @@ fn arm_of_cells(run: &Run, layout: &Layout) -> Vec<Option<usize>> {
 /// All values of all facts seen, by name.
 fn collect<'r>(run: &'r Run, indices: &BTreeSet<u32>) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
     let mut facts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (name, value) in indices.iter().flat_map(|at| &run.facts[*at as usize].0) {
+    for (name, value) in indices.iter().flat_map(|at| run.facts[*at as usize].iter()) {
         facts.entry(name).or_default().insert(value);
     }
     facts

@@ -151,7 +151,9 @@ impl Seen<'_> {
             let asleep = self.asleep().is_some_and(|share| share >= AGREES);
             return self.against(kind, of("iops")?, asleep, known, |probed, facts| {
                 let same = is_same_device(probed.facts, facts);
-                same.then(|| probed::saturated(&probed.ceilings, "device", name)).flatten()
+                let found = same.then(|| probed::saturated(&probed.ceilings, "device", name)).flatten();
+                // What still rises at the largest depth is no limit.
+                found.filter(|found| found.is_reached).map(|found| found.ceiling)
             });
         }
         let (in_kernel, outside) = (self.share("sys_cpu")?, self.share("usr_cpu")?);
@@ -339,6 +341,11 @@ mod tests {
         let Limit { kind, limit, at, share, is_cause, probed_unix_ns, .. } = all[0];
         assert_eq!((kind, limit, at, probed_unix_ns), (LimitKind::DeviceWrites, 50_000.0, 8, 7));
         assert!((share - 0.9).abs() < 1e-9 && is_cause);
+        // What still rises at the largest depth is no limit.
+        let mut rising = probe();
+        rising.metrics[2].name = "write.4k.d4".to_owned();
+        rising.trials.iter_mut().for_each(|trial| trial.values[2].1 = 20_000.0);
+        assert_eq!(limits(&direct(45_000.0, 0.2), &Options::default(), &[rising]), []);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub use limits::{Limit, LimitKind, is_near_limit, limits, share_of_limit};
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Beyond, Options, OptionsError};
 pub use per_operation::metrics_of;
-pub use probed::{Ceiling, best, ceilings, is_same_device, is_same_machine, saturated};
+pub use probed::{Ceiling, Saturation, best, ceilings, is_same_device, is_same_machine, saturated};
 pub use progress::{Progress, decided, deciding, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};

@@ -79,14 +79,24 @@ pub fn ceilings(probe: &Run) -> Vec<Ceiling> {
     probe.metrics.iter().enumerate().filter_map(of).collect()
 }
 
+/// From which level on more brings next to nothing, as far as was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Saturation<'c> {
+    /// The figure there.
+    pub ceiling: &'c Ceiling,
+    /// A larger level was measured and brought no more; false: the figures still rise at the largest, and nobody knows where they end.
+    pub is_reached: bool,
+}
+
 /// Where the figures of one kind (`read.4k`) saturate by level.
 #[must_use]
-pub fn saturated<'c>(ceilings: &'c [Ceiling], group: &str, kind: &str) -> Option<&'c Ceiling> {
+pub fn saturated<'c>(ceilings: &'c [Ceiling], group: &str, kind: &str) -> Option<Saturation<'c>> {
     let mut of_kind: Vec<&Ceiling> =
         ceilings.iter().filter(|ceiling| ceiling.group == group && ceiling.kind() == kind).collect();
     of_kind.sort_by_key(|ceiling| ceiling.level());
     let medians: Vec<f64> = of_kind.iter().map(|ceiling| ceiling.median).collect();
-    saturation(&medians, SATURATED).map(|at| of_kind[at])
+    let at = saturation(&medians, SATURATED)?;
+    Some(Saturation { ceiling: of_kind[at], is_reached: at + 1 < of_kind.len() })
 }
 
 /// The largest figure of a kind (`read`), whatever comes behind it. With `workers` only of those measured by so many threads: by the
@@ -171,8 +181,14 @@ pub(super) mod tests {
         ]);
         let all = ceilings(&probe);
         let found = saturated(&all, "device", "read.4k").unwrap();
-        assert_eq!((found.level(), found.median), (Some(4), 390.0));
-        assert_eq!(saturated(&all, "device", "write.4k").unwrap().median, 9000.0);
+        assert_eq!((found.ceiling.level(), found.ceiling.median), (Some(4), 390.0));
+        assert!(found.is_reached);
+        let alone = saturated(&all, "device", "write.4k").unwrap();
+        assert_eq!((alone.ceiling.median, alone.is_reached), (9000.0, false));
+        let rising = probe_of(&[rate("read.4k.d32", 300.0), rate("read.4k.d64", 400.0)]);
+        let all = ceilings(&rising);
+        let found = saturated(&all, "device", "read.4k").unwrap();
+        assert_eq!((found.ceiling.level(), found.is_reached), (Some(64), false));
         assert!(saturated(&all, "copies", "read.4k").is_none());
     }
 

@@ -12,7 +12,7 @@ use super::named_run::of_this_store;
 use crate::kernel_build::Left;
 use crate::launch::{Unpacked, remove_unpacked, unpacked_in_cache};
 use crate::record::RunState;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::sys::terminal::visible_line;
 
 /// Options of `assay cleanup`.
@@ -45,11 +45,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Said whatever comes: what is not read is not cleaned up either.
     unread.iter().try_for_each(|reason| writeln!(crate::sys::terminal::err(), "assay: {reason}"))?;
     // Without a store there can still be what a run in another has left.
-    let opened = if args.dry_run { args.database.read() } else { args.database.open_existing() };
+    let db = &args.database.db;
+    let opened = if args.dry_run { Store::read(db) } else { Store::open_existing(db) };
     let store = match opened {
         // Nor does the cache belong to a store.
         Err(_) if !left.is_empty() || args.cache => None,
-        other => Some(other?),
+        Err(StoreError::Missing(path)) => {
+            writeln!(crate::sys::terminal::err(), "assay: no store at {}", shown(&path))?;
+            None
+        }
+        other => Some(other.map_err(|error| wrong(&error))?),
     };
     let named = store.as_ref().map_or_else(|| Ok(Vec::new()), unrecorded)?;
     if left.is_empty() && named.is_empty() {

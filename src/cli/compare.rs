@@ -8,6 +8,7 @@ use super::database::Database;
 use super::fail_if::{FailIf, fail_if, nothing_measured};
 use super::failures::Failures;
 use super::output::Output;
+use super::report::{is_no_search, parse_percent, say_hidden};
 use crate::analyse;
 use crate::import::{self, Clusters, Columns, ImportError, Input, Problem, ValueColumn};
 use crate::record::{Metric, StopRule, deciding_metrics};
@@ -66,7 +67,7 @@ pub struct Args {
     #[arg(long)]
     raw_cells: bool,
     /// lkml: print differences below PCT percent as 0
-    #[arg(long, value_name = "PCT")]
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
     /// The smallest difference that matters [default: 2%, or what the stored run says]
     #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
@@ -122,6 +123,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         crate::sys::terminal::tell(&format!("assay: left out: {skipped}"));
     }
     let run = loaded.run;
+    // A file alone; stored runs were looked at before.
+    is_no_search(&run, args.inputs.first().map_or("", String::as_str))?;
+    say_hidden(args.hide_below, format);
     let wishes = analyse::Options {
         delta: args.delta,
         alpha: args.alpha,
@@ -205,6 +209,7 @@ fn input(spec: &str, database: &Database) -> Result<Input, Failure> {
         if import::run_number(rest).is_some() || database.has_run(rest) {
             let label = label.map_or_else(|| format!("run {rest}, {levels}"), str::to_owned);
             let mut run = database.load(rest)?;
+            is_no_search(&run, rest)?;
             import::choose(&mut run, levels).map_err(|why| {
                 Failure::request(format!("{spec}: {why}")).hint(format!("assay show {rest} lists its arms"))
             })?;
@@ -215,7 +220,9 @@ fn input(spec: &str, database: &Database) -> Result<Input, Failure> {
     let is_word = !rest.contains(['/', '*', '?', '[']) && !std::path::Path::new(rest).exists();
     if import::run_number(rest).is_some() || (is_word && database.has_run(rest)) {
         let label = label.map_or_else(|| format!("run {rest}"), str::to_owned);
-        return Ok(Input::Run { label, run: Box::new(database.load(rest)?) });
+        let run = database.load(rest)?;
+        is_no_search(&run, rest)?;
+        return Ok(Input::Run { label, run: Box::new(run) });
     }
     import::find_files(rest, label).map(Input::Files).map_err(|error| failure(&error))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::other_user::{assay_of, name, owned_by_another};
 use super::{Failure, named_run};
 use crate::record::Run;
 use crate::store::{Store, StoreError};
@@ -136,6 +137,19 @@ impl Database {
     }
 }
 
+/// What helps where a store cannot be used.
+const OTHER_STORE: &str = "--db names a store that you may use, or a file that you may make";
+
+/// Who may write a store, where it is another user's.
+fn may_not_write(path: &Path) -> String {
+    match owned_by_another(path) {
+        Some((what, user)) => {
+            format!("{what} belongs to {}: `{} …` may write it; {OTHER_STORE}", name(user), assay_of(user))
+        }
+        None => OTHER_STORE.to_owned(),
+    }
+}
+
 /// A store that cannot be used as asked: the request is wrong, with what would be right.
 pub(super) fn wrong(error: &StoreError) -> Failure {
     let sqlite = match error {
@@ -153,9 +167,10 @@ pub(super) fn wrong(error: &StoreError) -> Failure {
         StoreError::NotAStore { .. } => {
             failure.hint("--db names a store that assay made, or a file that does not exist yet")
         }
-        StoreError::Io { .. } | StoreError::ReadOnly(_) => {
-            failure.hint("--db names a store that you may use, or a file that you may make")
-        }
+        StoreError::Io { .. } | StoreError::ReadOnly(_) => failure.hint(match error {
+            StoreError::ReadOnly(path) => may_not_write(path),
+            _ => OTHER_STORE.to_owned(),
+        }),
         StoreError::HalfWritten(path) => failure.hint(format!(
             "copy {} and its -journal to a directory of yours, and name the copy with --db",
             path.display()
@@ -171,7 +186,10 @@ pub(super) fn wrong(error: &StoreError) -> Failure {
         StoreError::Busy { .. } | StoreError::TakenOver { .. } => {
             failure.hint("wait for it, or stop it with Ctrl-C or kill")
         }
-        StoreError::TooMuch { path, .. } | StoreError::Corrupt { path, .. } => {
+        StoreError::TooMuch { .. } => failure.hint(
+            "`assay export RUN -o run.csv` may have more memory; `assay report run.csv` then reads its values alone",
+        ),
+        StoreError::Corrupt { path, .. } => {
             failure.hint(format!("`sqlite3 {} .recover` saves what can be read", path.display()))
         }
         StoreError::Sqlite { path, .. } if sqlite == Some(rusqlite::ErrorCode::DatabaseBusy) => failure

@@ -31,9 +31,29 @@ pub enum Format {
     Json,
 }
 
+/// The least severity that `--fail-if` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailIf {
+    /// Results would mislead
+    Bad,
+    /// Or are noisier than they need be
+    Warning,
+}
+
+impl FailIf {
+    /// How many findings are that severe.
+    fn counts(self, found: &[Finding]) -> usize {
+        let least = match self {
+            FailIf::Bad => Severity::Bad,
+            FailIf::Warning => Severity::Warning,
+        };
+        found.iter().filter(|finding| finding.severity <= least).count()
+    }
+}
+
 /// Say what makes this machine unfit to measure on, and what mends it.
 ///
-/// Looks only; changes nothing and needs no root. The exit code is 0 whatever is found.
+/// Looks only; changes nothing and needs no root. The exit code is 0 whatever is found, unless --fail-if asks for it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Directory, file or block device that will be measured
@@ -42,6 +62,9 @@ pub struct Args {
     /// How to print the findings
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// Exit with 3 when something bad is found, or also with a warning
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub fail_if: Option<FailIf>,
     /// Where probes of this machine are stored
     #[command(flatten)]
     pub database: Database,
@@ -59,8 +82,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .hint("name an existing directory, file or block device: assay doctor /mnt/disk");
         return Err(failure.into());
     }
-    all.0.extend(of_path.0);
-    all.0.extend(watch(&args.path, WATCH).0);
+    all.extend(of_path);
+    all.extend(watch(&args.path, WATCH));
     let found = findings(&all);
     let offered = crate::target::offered(&args.path);
     let guests = crate::launch::guests_offered(&args.path);
@@ -83,7 +106,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match written {
         // A pager that was left is no failure.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
+        _ => Ok(gate(args.fail_if, &found)),
+    }
+}
+
+/// 3 where something as severe as that was found.
+fn gate(fail_if: Option<FailIf>, found: &[Finding]) -> ExitCode {
+    match fail_if.map_or(0, |least| least.counts(found)) {
+        0 => ExitCode::SUCCESS,
+        // Names what ended a script; the findings are on standard output.
+        severe => {
+            let found = crate::units::counted(severe as u64, "finding");
+            terminal::tell(&format!("assay: --fail-if holds: {found}"));
+            ExitCode::from(3)
+        }
     }
 }
 
@@ -302,10 +338,27 @@ mod tests {
     }
 
     #[test]
+    fn a_gate_counts_what_is_as_severe_or_worse() {
+        let mut facts = HostFacts::default();
+        for (name, value) in [("cpu.governor", "powersave"), ("cpu.boost", "on"), ("cpu.smt", "on")] {
+            facts.set(name, value);
+        }
+        let found = findings(&facts);
+        assert_eq!(found.len(), 3);
+        assert_eq!((FailIf::Bad.counts(&found), FailIf::Warning.counts(&found)), (1, 2));
+        assert_eq!(gate(Some(FailIf::Bad), &found), ExitCode::from(3));
+        assert_eq!(
+            (gate(None, &found), gate(Some(FailIf::Bad), &found[1..])),
+            (ExitCode::SUCCESS, ExitCode::SUCCESS)
+        );
+    }
+
+    #[test]
     fn a_wrong_path_is_exit_code_2() {
         let error = run(&Args {
             path: "/no/such/path".into(),
             format: Format::Text,
+            fail_if: None,
             database: Database { db: "assay.db".into() },
         })
         .unwrap_err();

@@ -19,6 +19,9 @@ pub struct Args {
     /// csv: cells as they are, also those that a spreadsheet would take for a formula
     #[arg(long)]
     raw_cells: bool,
+    /// json: without the files that hooks and observers left
+    #[arg(long)]
+    no_files: bool,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -32,7 +35,14 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
     let format = format(args)?;
-    let run = args.database.load_with_files(&args.run)?;
+    // A table has no files.
+    let run = if args.no_files || format == "csv" {
+        let mut run = args.database.load(&args.run)?;
+        run.trials.iter_mut().for_each(|trial| trial.files.clear());
+        run
+    } else {
+        args.database.load_with_files(&args.run)?
+    };
     match format {
         "csv" if args.raw_cells => args.output.write(&csv_text(&run, true)?, Form::Raw)?,
         "csv" => args.output.write(&csv_text(&run, false)?, Form::Plain)?,

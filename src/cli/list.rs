@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::database::{Database, wrong};
-use crate::record::RunState;
+use super::local_time;
+use super::other_user::{self, UNKNOWN, assay_of};
 use crate::store::RunSummary;
 use crate::sys::terminal::{self, Form};
-use crate::target::session_lives;
 
 /// Options of `assay list`.
 #[derive(clap::Args, Debug)]
@@ -17,6 +17,12 @@ pub struct Args {
     /// One JSON object a run instead of a table
     #[arg(long)]
     json: bool,
+    /// The last N only
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+    /// Runs whose name has TEXT in it
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
 }
 
 /// Prints the list.
@@ -25,14 +31,17 @@ pub struct Args {
 /// A store that cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = args.database.read()?;
-    let runs = store.list().map_err(|error| wrong(&error))?;
+    let all = store.list().map_err(|error| wrong(&error))?;
+    let mut runs = all.clone();
+    runs.retain(|run| args.name.as_ref().is_none_or(|text| run.name.contains(text)));
+    runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
     if args.json {
         let mut out = terminal::out_as(Form::Json);
         for run in &runs {
             let line = serde_json::json!({
                 "run": run.id, "name": run.name, "state": run.state, "started_unix_ns": run.started_unix_ns,
                 "engine": run.engine, "trials": run.trials, "rounds": run.rounds, "factor": run.factor,
-                "arms": run.arms, "aa": run.aa, "probe": run.is_probe(), "explains": explained(run, &runs),
+                "arms": run.arms, "aa": run.aa, "probe": run.is_probe(), "explains": explained(run, &all),
                 "bisects": run.bisects,
             });
             writeln!(out, "{line}")?;
@@ -40,37 +49,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = terminal::out();
-    writeln!(out, "{:>4}  {:<16} {:<11} {:>6} {:>6}  what", "run", "started", "state", "rounds", "trials")?;
+    writeln!(
+        out,
+        "{:>4}  {:<16} {:<11} {:>6} {:>6}  what",
+        "run", "local time", "state", "rounds", "trials"
+    )?;
+    let mut unknown = None;
     for run in &runs {
+        let mut state = other_user::state(&store, run.id, run.state);
+        if state == UNKNOWN {
+            (state, unknown) = ("running?", other_user::executor(&store, run.id));
+        }
         writeln!(
             out,
             "{:>4}  {:<16} {:<11} {:>6} {:>6}  {}",
             run.id,
-            started(run),
-            state(run.state, || store.owner(run.id).is_ok_and(|owner| session_lives(&owner).is_some())),
+            local_time::minute(run.started_unix_ns).unwrap_or_default(),
+            state,
             run.rounds,
             run.trials,
-            what(run, &runs, terminal::columns())
+            what(run, &all, terminal::columns())
         )?;
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn started(run: &RunSummary) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(run.started_unix_ns))
-        .map(|time| time.strftime("%Y-%m-%d %H:%M").to_string())
-        .unwrap_or_default()
-}
-
-/// In words; `lives`: whether the process that runs it does.
-fn state(state: RunState, lives: impl FnOnce() -> bool) -> &'static str {
-    match state {
-        RunState::Running if lives() => "running",
-        RunState::Running => "unfinished",
-        RunState::Finished => "finished",
-        RunState::Interrupted => "interrupted",
-        RunState::Failed => "failed",
+    if let Some(user) = unknown {
+        writeln!(out, "running?: {UNKNOWN}; `{} list` knows", assay_of(user))?;
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The number of the run that this one explains; `None`: none, or none of this store.
@@ -108,16 +112,4 @@ fn what(run: &RunSummary, all: &[RunSummary], columns: usize) -> String {
         format!("{}…", text.chars().take(room - 1).collect::<String>())
     };
     shown + &end
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_whose_process_lives_is_running() {
-        assert_eq!(state(RunState::Running, || true), "running");
-        assert_eq!(state(RunState::Running, || false), "unfinished");
-        assert_eq!(state(RunState::Finished, || false), "finished");
-    }
 }

@@ -11,6 +11,7 @@ use super::Failure;
 use super::database::Database;
 use crate::analyse::metrics_of;
 use crate::experiment::{CommandLine, Experiment};
+use crate::import::may_be_export;
 use crate::plan::{MetricNames, Plan};
 use crate::record::{Metric, Sample};
 use crate::sys::terminal::visible_line;
@@ -22,6 +23,7 @@ use crate::units::{Better, Unit};
   assay metrics latest                    what the newest run has measured
   assay metrics job.fio                   what a job will report
   assay metrics job.fio --engine fio      the same through real fio
+  assay metrics job.fio --vary bs=4k      of a job with ${bs}
   assay run job.fio --vary bs=4k,8k --primary wal:sync.lat_ns.p99
 
 A * in the name stands for a word that only a run tells, e.g. an operation of dbench.")]
@@ -32,6 +34,12 @@ pub struct Args {
     /// The engine that would run the job
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
+    /// As for `assay run`: gives a ${KEY} in the job its levels, or sets options
+    #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
+    vary: Vec<String>,
+    /// As for `assay run`: what the job would work on
+    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE")]
+    target: Vec<String>,
     #[command(flatten)]
     database: Database,
 }
@@ -42,9 +50,10 @@ pub struct Args {
 /// No such run or file, or a job whose metrics only a run shows.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = Path::new(&args.run);
-    let is_job = path.is_file() && path.extension().is_none_or(|ending| ending != "json");
-    let mut metrics = if is_job || args.engine.is_some() {
-        of_job(path, args.engine.as_ref())?
+    let is_job = path.is_file() && !may_be_export(path);
+    let of_jobs = args.engine.is_some() || !args.vary.is_empty() || !args.target.is_empty();
+    let mut metrics = if is_job || of_jobs {
+        of_job(path, args)?
     } else {
         metrics_of(&args.database.load_for_report(&args.run)?)
     };
@@ -79,8 +88,15 @@ fn section_of(metric: &Metric) -> &str {
 }
 
 /// What the job's trials will report, whatever is varied.
-fn of_job(file: &Path, engine: Option<&String>) -> Result<Vec<Metric>, Failure> {
-    let line = CommandLine { aa: true, engine: engine.cloned(), ..CommandLine::default() };
+fn of_job(file: &Path, args: &Args) -> Result<Vec<Metric>, Failure> {
+    let line = CommandLine {
+        // One level is enough: nothing is compared.
+        aa: args.vary.iter().all(|vary| !vary.contains(',')),
+        vary: args.vary.clone(),
+        target: args.target.clone(),
+        engine: args.engine.clone(),
+        ..CommandLine::default()
+    };
     let experiment =
         Experiment::load(file, &line).map_err(|errors| Failure::request(&errors).hint(&errors.hint))?;
     let plan = Plan::new(&experiment, 0, Path::new("/"), "metrics")

@@ -16,10 +16,13 @@ mod failures;
 mod flames;
 pub mod generate;
 pub mod help;
+pub mod import;
 mod kept_files;
 pub mod list;
+mod local_time;
 pub mod metrics;
 mod named_run;
+mod other_user;
 pub mod output;
 mod own_file;
 mod pictures;
@@ -79,6 +82,8 @@ enum Command {
     Delete(delete::Args),
     /// Write a run with every trial as JSON or CSV
     Export(export::Args),
+    /// Put runs that another machine exported into the store
+    Import(import::Args),
     /// Say what a block trace says: latencies by stage, counts, and whether each fsync was behind its flushes
     Trace(Box<trace::Args>),
     /// Say what makes this machine unfit to measure on, and the command that mends it
@@ -131,6 +136,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Show(args) => show::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Delete(args) => delete::run(&args),
         Command::Doctor(args) => doctor::run(&args),

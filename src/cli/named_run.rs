@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::Failure;
 use super::database::wrong;
+use super::other_user;
 use crate::store::{RunSummary, Store};
+use crate::units::counted;
 use crate::workload::nearest;
 
 /// The run that began last. Probes, and runs that watch another one, are meant by their numbers only.
@@ -24,7 +26,11 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     }
     let mut runs = store.list().map_err(|error| wrong(&error))?;
     runs.retain(|run| run.explains.is_none());
-    let named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
+    let mut named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
+    // What was stopped before it had a value is no run that anybody means, where another of its name is.
+    if named.iter().any(|run| run.counted > 0) {
+        named.retain(|run| run.counted > 0);
+    }
     match named[..] {
         [one] => Ok(one.id),
         [] if name == LATEST => match runs.iter().filter(|run| !run.is_probe()).map(|run| run.id).max() {
@@ -40,8 +46,11 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
             ))
         }
         _ => {
-            let listed: Vec<String> =
-                named.iter().rev().take(MOST_LISTED).map(|run| run.id.to_string()).collect();
+            let listed = |run: &&RunSummary| {
+                let state = other_user::state(store, run.id, run.state);
+                format!("{} ({state}, {})", run.id, counted(u64::from(run.rounds), "round"))
+            };
+            let listed: Vec<String> = named.iter().rev().take(MOST_LISTED).map(listed).collect();
             let more = named.len().saturating_sub(MOST_LISTED);
             let more = if more > 0 { format!(" and {more} older ones") } else { String::new() };
             Err(Failure::request(format!(
@@ -49,7 +58,7 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
                 named.len(),
                 listed.join(", ")
             ))
-            .hint("give the number of one of them; `assay list` shows when each began"))
+            .hint("give the number of one of them; `assay list` shows when each began, `assay delete N` takes one out"))
         }
     }
 }
@@ -58,6 +67,23 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
 pub(super) fn is_name(store: &Store, name: &str) -> bool {
     name == LATEST
         || store.list().is_ok_and(|runs| runs.iter().any(|run| run.name == name && run.explains.is_none()))
+}
+
+/// That the store has runs of a name which a new one is to get, in a line; `None`: it has none.
+pub(super) fn already_there(store: &Store, name: &str) -> Option<String> {
+    let runs = store.list().unwrap_or_default();
+    let of_name: Vec<&RunSummary> =
+        runs.iter().rev().filter(|run| run.explains.is_none() && run.name == name).collect();
+    let which = match of_name[..] {
+        [] => return None,
+        [one] => format!("run {} is called '{name}' already", one.id),
+        [newest, ..] => {
+            format!("{} runs are called '{name}' already, the newest is {}", of_name.len(), newest.id)
+        }
+    };
+    let shared = of_name.iter().any(|run| run.counted > 0);
+    let numbers = if shared { "; other commands will want the number of the one you mean" } else { "" };
+    Some(format!("{which}{numbers}"))
 }
 
 /// What people call a run of this store.

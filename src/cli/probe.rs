@@ -107,13 +107,13 @@ pub struct Args {
 /// A [`Failure`]: exit code 2 when no file can be made in the directory or the store cannot be used; nothing was measured then.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let directory = directory(&args.directory)?;
-    let mut store = args.database.open()?;
+    let store = args.database.open()?;
     let groups: Vec<Group> = Group::ALL
         .into_iter()
         .filter(|group| args.only.is_empty() || args.only.iter().any(|only| only.group() == *group))
         .collect();
     let mut facts = host::facts();
-    facts.0.extend(host::path_facts(&directory).0);
+    facts.extend(host::path_facts(&directory));
     let Size { rounds, time, longest } = if args.quick { QUICK } else { WHOLE };
     let no_direct = no_direct(&directory, &groups);
     let settings = Settings { groups, directory, no_direct, rounds, time, longest };
@@ -121,14 +121,23 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome = measured(&settings, time)?;
     let ended = now_unix_ns();
     let mut run = record::run(&settings, &outcome, facts, args.quick, (began, ended));
-    run.id = Some(store.insert_run(&run).map_err(|error| wrong(&error))?);
-    match args.format {
-        Format::Text => {
-            let text = screen::text(&run, args.verbose);
-            write!(terminal::out(), "{text}")?;
-        }
-        Format::Json => writeln!(terminal::out_as(Form::Json), "{:#}", record::json(&run))?,
+    shown_and_stored(args, store, &mut run)
+}
+
+/// Prints the figures and stores them; they are printed also where the store cannot take them.
+fn shown_and_stored(args: &Args, mut store: Store, run: &mut Run) -> anyhow::Result<ExitCode> {
+    // The number is a part of what is printed.
+    let stored = store.insert_run(run);
+    run.id = stored.as_ref().ok().copied();
+    let printed = match args.format {
+        Format::Text => write!(terminal::out(), "{}", screen::text(run, args.verbose)),
+        Format::Json => writeln!(terminal::out_as(Form::Json), "{:#}", record::json(run)),
+    };
+    if let Err(error) = stored {
+        let failure = wrong(&error).of("the probe was not stored");
+        return Err(if failure.code() == 1 { failure } else { Failure::tool(failure) }.into());
     }
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -87,7 +87,7 @@ pub struct Args {
 }
 
 /// A number of percent, `5` or `5%`, not below 0.
-fn parse_percent(text: &str) -> Result<f64, String> {
+pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
     let digits = text.trim().trim_end_matches('%').trim_end();
     let value = digits.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     value.ok_or_else(|| format!("'{text}' is not a percentage; write e.g. 5 or 2.5"))
@@ -121,14 +121,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             ))
             .into());
     }
-    if run.design.bisects.is_some() {
-        return Err(Failure::request(format!(
-            "run {} is a search: most of its steps were hardly run",
-            args.run
-        ))
-        .hint(format!("`assay bisect --show {}` prints its answer", args.run))
-        .into());
-    }
+    is_no_search(&run, &args.run)?;
+    say_hidden(args.hide_below, format);
     wishes.check(&run).map_err(|error| {
         Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
     })?;
@@ -148,6 +142,27 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
+}
+
+/// Refuses a search, whose steps were run too seldom to be judged as arms.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2.
+pub(super) fn is_no_search(run: &Run, name: &str) -> Result<(), Failure> {
+    match run.design.bisects {
+        None => Ok(()),
+        Some(_) => {
+            Err(Failure::request(format!("run {name} is a search: most of its steps were hardly run"))
+                .hint(format!("`assay bisect --show {name}` prints its answer")))
+        }
+    }
+}
+
+/// Says where `--hide-below` changes nothing.
+pub(super) fn say_hidden(hide_below: Option<f64>, format: Format) {
+    if hide_below.is_some() && format != Format::Lkml {
+        terminal::tell("assay: --hide-below changes nothing here: it is about the tables of --format lkml");
+    }
 }
 
 /// The run of the store that watched the cells of `run` with the most observers and came to its end, of several the newest. What cannot

@@ -1,13 +1,15 @@
 //! `assay show`: one run as it is stored: design, trials, failures, facts.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::database::Database;
-use super::kept_files;
 use super::progress::cell_label;
-use crate::record::{Run, Status, Trial};
+use super::{Failure, kept_files, local_time, other_user};
+use crate::analyse::deciding;
+use crate::record::{Metric, Run, RunState, Status, Trial};
 use crate::units::{Unit, format_number, pretty_duration};
 
 /// Options of `assay show`.
@@ -36,9 +38,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let run = args.database.load_for_report(&args.run)?;
     let (files, bytes) = args.database.kept_files(&args.run)?;
     let mut out = crate::sys::terminal::out();
-    head(&mut out, &run)?;
+    head(&mut out, &run, state(args, &run)?)?;
+    let deciding = deciding(&run);
     for (number, trial) in run.trials.iter().enumerate() {
-        show_trial(&mut out, &run, number, trial, args.values)?;
+        show_trial(&mut out, &run, number, trial, &deciding, args.values)?;
     }
     if files > 0 {
         let size = format_number(&Unit::Bytes, bytes as f64);
@@ -46,17 +49,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(facts) = run.facts.first() {
         writeln!(out, "\nfacts of the host at the start")?;
-        for (name, value) in &facts.0 {
+        for (name, value) in facts.iter() {
             writeln!(out, "  {name:<28} {value}")?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn head(out: &mut impl Write, run: &Run) -> std::io::Result<()> {
+fn head(out: &mut impl Write, run: &Run, state: &str) -> std::io::Result<()> {
     let number = run.id.map_or_else(|| "(file)".to_owned(), |id| id.to_string());
     writeln!(out, "run {number}  {}  engine {}  assay {}", run.name, run.engine, run.assay_version)?;
-    writeln!(out, "state: {:?}  seed: {}  command: {}", run.state, run.seed, join(&run.command_line))?;
+    if let Some(began) = local_time::second(run.started_unix_ns) {
+        let ends = run.trials.iter().map(|trial| trial.started_unix_ns as f64 / 1e9 + trial.elapsed_s);
+        let took = ends.fold(0.0, f64::max) - run.started_unix_ns as f64 / 1e9;
+        let ended = Some(took).filter(|took| *took > 0.0);
+        let ended = ended.map(|s| format!("; its last trial ended {} later", pretty_duration(s)));
+        writeln!(out, "began: {began}{}", ended.unwrap_or_default())?;
+    }
+    writeln!(out, "state: {state}  seed: {}  command: {}", run.seed, join(&run.command_line))?;
     for (at, factor) in run.design.factors.iter().enumerate() {
         let role = if at == run.design.compare { "arms" } else { "rows" };
         writeln!(out, "{role}: {} = {}", factor.name, factor.levels.join(" | "))?;
@@ -77,17 +87,35 @@ fn join(command_line: &[String]) -> String {
     shlex::try_join(command_line.iter().map(String::as_str)).unwrap_or_else(|_| command_line.join(" "))
 }
 
+/// How far it came; of a file nobody knows whether its process lives.
+fn state(args: &Args, run: &Run) -> Result<&'static str, Failure> {
+    match (run.state, run.id.filter(|_| args.database.is_stored(&args.run))) {
+        (state, Some(id)) => Ok(other_user::state(&args.database.read()?, id, state)),
+        (RunState::Running, None) => Ok("unfinished when it was exported"),
+        (RunState::Finished, None) => Ok("finished"),
+        (RunState::Interrupted, None) => Ok("interrupted"),
+        (RunState::Failed, None) => Ok("failed"),
+    }
+}
+
+/// `wal: ` before a metric of a section.
+fn section(metric: &Metric) -> String {
+    if metric.job.is_empty() { String::new() } else { format!("{}: ", metric.job) }
+}
+
 fn show_trial(
     out: &mut impl Write,
     run: &Run,
     number: usize,
     trial: &Trial,
+    deciding: &BTreeSet<u32>,
     values: bool,
 ) -> std::io::Result<()> {
     let excluded = trial.excluded.as_ref().map(|rule| format!("  thrown out: {rule}")).unwrap_or_default();
-    let first = trial.values.first().map(|(metric, value)| {
+    let shown = trial.values.iter().find(|(metric, _)| deciding.contains(metric));
+    let shown = shown.or(trial.values.first()).map(|(metric, value)| {
         let metric = &run.metrics[*metric as usize];
-        format!("  {} {}", metric.name, format_number(&metric.unit, *value))
+        format!("  {}{} {}", section(metric), metric.name, format_number(&metric.unit, *value))
     });
     writeln!(
         out,
@@ -96,7 +124,7 @@ fn show_trial(
         trial.attempt + 1,
         pretty_duration(trial.elapsed_s),
         cell_label(run, trial.cell),
-        first.unwrap_or_default()
+        shown.unwrap_or_default()
     )?;
     match &trial.status {
         Status::Done => {}
@@ -117,8 +145,7 @@ fn show_trial(
     if values {
         for (metric, value) in &trial.values {
             let metric = &run.metrics[*metric as usize];
-            let job = if metric.job.is_empty() { String::new() } else { format!("{}: ", metric.job) };
-            writeln!(out, "        {job}{} = {value} {}", metric.name, metric.unit.symbol())?;
+            writeln!(out, "        {}{} = {value} {}", section(metric), metric.name, metric.unit.symbol())?;
         }
     }
     Ok(())

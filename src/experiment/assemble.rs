@@ -373,12 +373,7 @@ impl Check<'_> {
     /// What a run is called must not mean another one.
     fn name(&mut self, written: &Written) {
         let Some(name) = &written.name else { return };
-        let is_taken = name.value.parse::<i64>().is_ok() || name.value == "latest";
-        if is_taken || name.value.trim().is_empty() {
-            let message = format!(
-                "a run cannot be called '{}': a name is not empty, no number, and not 'latest'",
-                name.value
-            );
+        if let Err(message) = check_name(&name.value) {
             self.mistake(&name.place, message);
         }
     }
@@ -458,4 +453,16 @@ impl Check<'_> {
             directory.value.clone()
         })
     }
+}
+
+/// Whether a run may be called so: other commands take numbers and `latest` for another one.
+///
+/// # Errors
+/// Why not, a clause.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_taken = name.parse::<i64>().is_ok() || name == "latest";
+    if !is_taken && !name.trim().is_empty() {
+        return Ok(());
+    }
+    Err(format!("a run cannot be called '{name}': a name is not empty, no number, and not 'latest'"))
 }

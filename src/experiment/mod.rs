@@ -24,6 +24,7 @@ mod vary;
 mod watched;
 mod written;
 
+pub use assemble::check_name;
 pub use described::{Assignment, Experiment, Factor, JobSource, Level, Namespace, Simulated};
 pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};

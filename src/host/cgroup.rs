@@ -99,7 +99,7 @@ mod tests {
         }
         let mut facts = HostFacts::default();
         add(&Roots::under(root.path()), &mut facts);
-        facts.0.into_iter().collect()
+        facts.into_iter().collect()
     }
 
     fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -58,7 +58,7 @@ mod tests {
             ("now.memory.dirty", "8192"),
             ("now.memory.swap_used", "61440"),
         ];
-        let found: Vec<(&str, &str)> = facts.0.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let found: Vec<(&str, &str)> = facts.iter().collect();
         assert_eq!(found, expected);
     }
 }

@@ -5,6 +5,7 @@
 //! It must not know jobs, trials or verdicts. Facts under `now.` are of the moment: they differ between any two looks and
 //! are not compared between arms; all others should be equal in all trials unless they were varied on purpose.
 
+mod arm;
 mod busy;
 mod cgroup;
 mod descendants;
@@ -27,6 +28,7 @@ mod processor;
 mod quiesce;
 mod roots;
 mod run_group;
+mod virtualisation;
 
 pub use busy::Moment;
 pub use descendants::{
@@ -51,13 +53,16 @@ pub use run_group::RunGroup;
 pub use crate::record::HostFacts;
 
 /// The prefix of facts of the moment.
-pub const MOMENTARY: &str = "now.";
+pub const MOMENTARY: &str = HostFacts::MOMENTARY;
 
 /// Facts of this machine and its kernel, without any path.
 #[must_use]
 pub fn facts() -> HostFacts {
     let mut facts = facts_in(&Roots::default());
     facts.set("io_uring", kernel::try_io_uring());
+    if let Some(allowed) = processor::allowed() {
+        facts.set("cpu.allowed", allowed);
+    }
     if let Some(id) = machine_id::machine_id() {
         facts.set("machine.id", id);
     }
@@ -94,13 +99,13 @@ mod tests {
     fn an_empty_tree_has_none_and_is_no_error() {
         let tree = tempfile::tempdir().unwrap();
         let facts = facts_in(&Roots::under(tree.path()));
-        assert_eq!(facts.0.into_iter().collect::<Vec<_>>(), Vec::new());
+        assert_eq!(facts.count(), 0, "{facts:?}");
     }
 
     #[test]
     fn stable_facts_are_the_same_twice() {
         let stable = |facts: HostFacts| -> Vec<(String, String)> {
-            facts.0.into_iter().filter(|(name, _)| !name.starts_with(MOMENTARY)).collect()
+            facts.into_iter().filter(|(name, _)| !name.starts_with(MOMENTARY)).collect()
         };
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(stable(facts()), stable(facts()));

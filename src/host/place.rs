@@ -43,6 +43,7 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
     match device_under_in(roots, &path) {
         Ok(device) => {
             device.add(&mut facts);
+            numbers(roots, &mut facts);
             if let Ok(disks) = Disks::under_in(roots, &path) {
                 disks.add_facts(&mut facts);
             }
@@ -50,6 +51,17 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
         Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
     }
     facts
+}
+
+/// Major and minor numbers of the device and of those that it is built on, by which a control group names them. They are chance for
+/// most devices: facts of the moment.
+fn numbers(roots: &Roots, facts: &mut HostFacts) {
+    let names = [facts.get("device"), facts.get("device.on")].into_iter().flatten();
+    let number = |name: &str| roots.sys(&format!("class/block/{name}/dev"));
+    let numbers: Vec<String> = names.flat_map(|names| names.split(", ")).filter_map(number).collect();
+    if !numbers.is_empty() {
+        facts.set("now.device.numbers", numbers.join(" "));
+    }
 }
 
 fn room(path: &Path, facts: &mut HostFacts) {
@@ -90,7 +102,7 @@ mod tests {
     #[test]
     fn a_path_that_is_not_there_is_one_fact() {
         let facts = path_facts(Path::new("/no/such/path"));
-        assert_eq!(facts.0.len(), 1);
+        assert_eq!(facts.count(), 1);
         assert!(facts.get("path.error").unwrap().contains("No such file"));
     }
 }

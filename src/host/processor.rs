@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use super::arm;
 use super::roots::{Roots, chosen, names, text};
+use super::virtualisation::virtualisation;
 use crate::record::HostFacts;
 
 const CPUS: &str = "devices/system/cpu";
@@ -19,6 +23,11 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         if let Some(value) = field(name) {
             facts.set(fact, value);
         }
+    }
+    if facts.get("cpu.model").is_none()
+        && let Some(model) = arm::model(&info)
+    {
+        facts.set("cpu.model", model);
     }
     let count =
         info.lines().filter(|line| line.split(':').next().is_some_and(|k| k.trim() == "processor")).count();
@@ -40,7 +49,10 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         let flags: BTreeSet<&str> = flags.split_whitespace().collect();
         let steady = flags.contains("constant_tsc") && flags.contains("nonstop_tsc");
         facts.set("cpu.tsc", if steady { "constant and nonstop" } else { "not constant in all states" });
-        facts.set("virt", virtualisation(roots, flags.contains("hypervisor")));
+    }
+    let flagged = field("flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    if let Some(virt) = virtualisation(roots, flagged) {
+        facts.set("virt", virt);
     }
     if let Some(supply) = power_supply(roots) {
         facts.set("power.supply", supply);
@@ -90,16 +102,21 @@ fn idle_states(roots: &Roots, facts: &mut HostFacts) {
     }
 }
 
-fn virtualisation(roots: &Roots, hypervisor: bool) -> String {
-    let dmi = |name: &str| roots.sys(&format!("class/dmi/id/{name}"));
-    let product =
-        [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let product = if product.is_empty() { roots.sys("hypervisor/type").unwrap_or_default() } else { product };
-    match (hypervisor, product.as_str()) {
-        (false, _) => "none".to_owned(),
-        (true, "") => "virtual machine".to_owned(),
-        (true, product) => format!("virtual machine ({product})"),
-    }
+/// How many processors this process may use, and which: `2 (0-1)`. `None`: the kernel does not say.
+pub(super) fn allowed() -> Option<String> {
+    let set = sched_getaffinity(None).ok()?;
+    let numbers: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();
+    (!numbers.is_empty()).then(|| format!("{} ({})", numbers.len(), ranges(&numbers)))
+}
+
+/// `0-3,8` of ascending numbers.
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let run = |run: &[usize]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        other => other.iter().map(usize::to_string).collect(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(",")
 }
 
 /// `mains` or `battery`; nothing on machines that have no battery.
@@ -113,6 +130,14 @@ fn power_supply(roots: &Roots) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_are_listed_by_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+        let seen = allowed().unwrap();
+        let count: usize = seen.split(' ').next().unwrap().parse().unwrap();
+        assert!(count >= std::thread::available_parallelism().unwrap().get(), "{seen}");
+    }
 
     #[test]
     fn a_laptop_is_read() {

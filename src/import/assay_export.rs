@@ -33,6 +33,9 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
 /// The trials of a run as one arm: every factor with more than one level becomes part of the row. Where a baseline was compared with
 /// itself (`--aa`), both of its arms are one: what was measured today, for the comparison with the same after a change.
 pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(), Problem> {
+    if run.design.bisects.is_some() {
+        return Err(Problem::Search);
+    }
     if let Some(so_far) = run.so_far() {
         let name = run.id.map_or_else(|| "a run".to_owned(), |id| format!("run {id}"));
         let SoFar { rounds, of } = so_far;
@@ -44,8 +47,10 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
     // What was run is a difference of two runs, as far as no factor says it.
     let what = what_was_run::facts(&run.experiment, &run.design.factors);
     let with_what = |mut facts: HostFacts| {
-        for (name, value) in &what.0 {
-            facts.0.entry(name.clone()).or_insert_with(|| value.clone());
+        for (name, value) in what.iter() {
+            if facts.get(name).is_none() {
+                facts.set(name, value);
+            }
         }
         facts
     };

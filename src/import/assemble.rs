@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::record::{Cell, Design, Factor, Note, Run, RunState, Source, StopRule, Trial};
+use crate::record::{Cell, Design, Factor, HostFacts, Note, Run, RunState, Source, StopRule, Trial};
 
 use super::clusters::{self, Clusters};
 use super::error::{ImportError, Problem};
@@ -267,8 +267,7 @@ fn option_rows(batch: &mut Batch) {
     let names: BTreeSet<&str> = batch
         .facts
         .iter()
-        .flat_map(|facts| facts.0.keys())
-        .map(String::as_str)
+        .flat_map(HostFacts::names)
         .filter(|name| name.starts_with(OPTION) && *name != "fio.version")
         .collect();
     let varies = |name: &str| {
@@ -290,6 +289,6 @@ fn option_rows(batch: &mut Batch) {
         }
     }
     for facts in &mut batch.facts {
-        facts.0.retain(|name, _| !varying.contains(name));
+        facts.retain(|name| !varying.iter().any(|one| one == name));
     }
 }

@@ -185,7 +185,7 @@ fn labels(batch: &Batch, column: &str) -> Vec<Option<String>> {
 fn by_name(batch: &mut Batch, groups: &Groups) -> bool {
     let mut columns: BTreeMap<usize, String> = BTreeMap::new();
     let marks = batch.observations.iter().flat_map(|observation| &observation.marks).map(|(name, _)| &**name);
-    let keys = batch.facts.iter().flat_map(|facts| facts.0.keys()).map(String::as_str);
+    let keys = batch.facts.iter().flat_map(crate::record::HostFacts::names);
     let mut met: HashSet<&str> = HashSet::new();
     for column in marks.chain(keys).filter(|column| met.insert(column)) {
         if let Some(at) = NAMES.iter().position(|name| known(column).is_some_and(|k| k.column == name.column))

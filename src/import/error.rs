@@ -162,6 +162,9 @@ pub enum Problem {
     /// A directory without files.
     #[error("is a directory without files in it")]
     EmptyDirectory,
+    /// A search beside other inputs.
+    #[error("holds a search: most of its steps were hardly run")]
+    Search,
     /// No values in anything that was read.
     #[error("holds no results: {0}")]
     NoResults(String),
@@ -257,6 +260,7 @@ impl ImportError {
             Problem::NoSuchArm { .. } => "--baseline takes one of these labels",
             Problem::Glob(_) => "quote the glob so that the shell leaves it alone: 'before/*.json'",
             Problem::EmptyDirectory => "files in its subdirectories are not read: name the subdirectory",
+            Problem::Search => "`assay bisect --show` prints the answer of a stored one",
             Problem::NoResults(_) => "check that the tool did any work",
             Problem::Unreadable { .. } => "--skip-unreadable compares the others and names these",
         };

@@ -70,7 +70,7 @@ pub(super) fn read(
                 value.clone_into(&mut package);
             }
             // Each result carries all of them.
-            if facts.0.len() < MOST_FACTS {
+            if facts.count() < MOST_FACTS {
                 facts.set(key, value);
             }
         } else if let Some((unit, better)) = unit_line(line) {

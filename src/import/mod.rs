@@ -35,7 +35,7 @@ use std::path::Path;
 pub use clusters::Clusters;
 pub use columns::{Columns, ValueColumn};
 pub use error::{ImportError, Problem};
-pub use recognise::{Format, recognise};
+pub use recognise::{Format, may_be_export, recognise};
 pub use source::{Side, find_files, run_number, split_label};
 
 pub use chosen::choose;
@@ -233,6 +233,21 @@ fn unreadable_error(origin: &str, total: usize, failures: Vec<ImportError>) -> I
 /// [`ImportError`] when the file cannot be read or is no assay export of a known version.
 pub fn load_export(path: &Path) -> Result<Run, ImportError> {
     load_export_bytes(&read_bytes(path)?, path)
+}
+
+/// The same of JSON alone, which keeps all of a run.
+///
+/// # Errors
+/// As [`load_export`], and for a table.
+pub fn load_json_export(path: &Path) -> Result<Run, ImportError> {
+    let (bytes, origin) = (read_bytes(path)?, path.display().to_string());
+    match recognise(&bytes, &origin)? {
+        Format::AssayJson => assay_export::read(recognise::text(&bytes, &origin)?, &origin),
+        other => {
+            let message = format!("this is {}, and only JSON keeps all of a run", other.name());
+            Err(ImportError::new(origin, Problem::Json { format: "assay export", message }))
+        }
+    }
 }
 
 fn load_export_bytes(bytes: &[u8], path: &Path) -> Result<Run, ImportError> {

@@ -8,7 +8,7 @@ use std::thread;
 use super::columns::Columns;
 use super::error::{ImportError, Problem};
 use super::observation::Batch;
-use super::recognise::{Format, recognise, text};
+use super::recognise::{Format, may_be_export, recognise, text};
 use super::source::Side;
 use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, tool_output};
 use crate::record::Run;
@@ -16,6 +16,8 @@ use crate::sys::regular_file::{self, Kind, Unfit};
 
 /// Most bytes of one file.
 const MOST_BYTES: u64 = 256 << 20;
+/// Of an export: the files that a run may keep, 256 MiB, are a third larger in it, and the rest of the run is beside them.
+const MOST_BYTES_OF_EXPORT: u64 = 640 << 20;
 /// Of larger files only one is held in memory at a time.
 const LARGE_BYTES: u64 = 8 << 20;
 /// Files a thread takes at a time.
@@ -49,14 +51,16 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
         Unfit::NotText => Problem::NotText { offset: 0 },
     };
     let failed = |unfit| ImportError::new(path.display().to_string(), problem(unfit));
-    regular_file::read(path, MOST_BYTES).map_err(failed)
+    let most = if may_be_export(path) { MOST_BYTES_OF_EXPORT } else { MOST_BYTES };
+    regular_file::read(path, most).map_err(failed)
 }
 
 /// Most bytes of a file of that format: what is read of it takes up to several times as much memory, so much that all of it
-/// stays below half a GB.
+/// stays below half a GB; of an export with many files below two, as much as the same run takes out of a store.
 fn most_bytes(format: Format) -> u64 {
     match format {
-        Format::AssayJson | Format::AssayCsv => MOST_BYTES,
+        Format::AssayJson => MOST_BYTES_OF_EXPORT,
+        Format::AssayCsv => MOST_BYTES,
         Format::FioJson | Format::Hyperfine => 64 << 20,
         Format::GoBenchmark | Format::Numbers | Format::Csv => 24 << 20,
         Format::Tool(_) => 4 << 20,

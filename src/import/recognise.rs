@@ -1,7 +1,13 @@
 //! Which tool wrote a text, by its content; names and endings are not looked at.
 
+use std::io::Read;
+use std::path::Path;
+
 use super::error::{ImportError, Problem};
 use crate::catalog::EngineKind;
+
+/// Bytes of the beginning of a file, with the first line of a table.
+const START: u64 = 64 << 10;
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,6 +55,17 @@ pub(super) fn text<'a>(bytes: &'a [u8], origin: &str) -> Result<&'a str, ImportE
         return Err(ImportError::new(origin, Problem::NotText { offset }));
     }
     Ok(text.trim_start_matches('\u{feff}'))
+}
+
+/// Whether a regular file begins as an export does, and no job or experiment: with a brace, or with the header of the table.
+#[must_use]
+pub fn may_be_export(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let opened = std::fs::File::open(path).ok().filter(|_| path.is_file());
+    let read = opened.and_then(|file| file.take(START).read_to_end(&mut start).ok());
+    let text = String::from_utf8_lossy(&start);
+    let line = text.trim_start_matches('\u{feff}').trim_start().lines().next().unwrap_or_default();
+    read.is_some() && (line.starts_with('{') || super::assay_csv::begins(line.trim_end()))
 }
 
 /// Recognises a file's format by its content.

@@ -20,7 +20,7 @@ pub(super) fn facts(experiment: &Value, factors: &[Factor]) -> HostFacts {
     }
     if let Some(Value::Object(target)) = experiment.get("target") {
         for (key, value) in target.iter().filter(|(key, _)| *key != "guest") {
-            facts.0.extend(plain(value).map(|value| (format!("target.{key}"), value)));
+            facts.extend(plain(value).map(|value| (format!("target.{key}"), value)));
         }
     }
     if let Some(text) = experiment.pointer("/job/text").and_then(Value::as_str) {
@@ -66,7 +66,7 @@ fn job_options(text: &str, facts: &mut HostFacts) {
     for written in text.lines() {
         if let Some(name) = heading(written) {
             section = name;
-        } else if let Some((key, value)) = line(written).filter(|_| facts.0.len() < MOST_OPTIONS) {
+        } else if let Some((key, value)) = line(written).filter(|_| facts.count() < MOST_OPTIONS) {
             let of_one = sections > 1 && section != "global";
             facts.set(if of_one { format!("job.{key}[{section}]") } else { format!("job.{key}") }, value);
         }
@@ -88,8 +88,7 @@ mod tests {
         let one = Factor::new("scheduler", vec!["none".to_owned()]);
         let two = Factor::new("fs", vec!["xfs".to_owned(), "ext4".to_owned()]);
         let facts = facts(&experiment, &[one, two]);
-        let all: Vec<(&str, &str)> =
-            facts.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let all: Vec<(&str, &str)> = facts.iter().collect();
         assert_eq!(
             all,
             [

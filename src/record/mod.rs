@@ -169,7 +169,9 @@ impl Run {
         if let Some(at) = self.facts.iter().position(|known| known == facts) {
             return at as u32;
         }
-        self.facts.push(facts.clone());
+        let mut facts = facts.clone();
+        facts.share(&self.facts);
+        self.facts.push(facts);
         (self.facts.len() - 1) as u32
     }
 

@@ -69,6 +69,17 @@ impl Allowance {
         left(&self.memory, bytes + more).ok_or_else(|| too_much(path))
     }
 
+    /// Memory that is left.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory.get()
+    }
+
+    /// Of what was read since `before` was left, only `taken` bytes stay in memory.
+    pub(super) fn took(&self, path: &Path, before: u64, taken: u64) -> Result<(), StoreError> {
+        self.memory.set(before.checked_sub(taken).ok_or_else(|| too_much(path))?);
+        Ok(())
+    }
+
     /// Counts a JSON text, whose values may take `times` as much memory as the text.
     pub(super) fn json(&self, path: &Path, text: &str, times: u64) -> Result<(), StoreError> {
         let taken = text.len() as u64 * times;

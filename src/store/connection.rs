@@ -83,6 +83,17 @@ fn trust_nothing(connection: &mut Connection, allowance: &Allowance) -> rusqlite
     connection.pragma_update(None, "synchronous", "FULL")
 }
 
+/// Rewrites the file without its free pages, unless another connection uses it at this moment.
+pub(super) fn vacuum(connection: &Connection) -> rusqlite::Result<()> {
+    // SQLite attaches the copy that it makes.
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 1)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    let done = connection.execute_batch("VACUUM");
+    connection.busy_timeout(WRITER_WAITS)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    done
+}
+
 /// SQLite's busy handler: waits for a random time up to 0.1 s, so that no two stay in step, and gives up after `longest`.
 fn patience(longest: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
     let mut since = Instant::now();

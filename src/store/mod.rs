@@ -13,8 +13,10 @@ mod kept_files;
 mod origin;
 mod reader;
 mod schema;
+mod shrink;
 mod writer;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -27,6 +29,7 @@ use held::Held;
 
 pub use error::StoreError;
 pub use reader::RunSummary;
+pub use shrink::Shrunk;
 
 /// An open store.
 pub struct Store {
@@ -114,6 +117,12 @@ impl Store {
         }
         schema::prepare(&connection, path)?;
         Ok(Store { connection, path: path.to_owned(), allowance, held: vetted.held })
+    }
+
+    /// The user to whom the file belongs; `None`: it cannot be looked at.
+    #[must_use]
+    pub fn user(&self) -> Option<u32> {
+        self.held.metadata().ok().map(|found| found.uid())
     }
 
     fn at(&self, source: rusqlite::Error) -> StoreError {

@@ -4,9 +4,10 @@ use rusqlite::{Row, params};
 use serde::de::DeserializeOwned;
 
 use super::allowance::{MOST_FOR_REPORT, MOST_FOR_RUN};
-use super::{Store, StoreError};
+use super::{Store, StoreError, json};
 use crate::record::{
-    Cell, Explains, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series, Trial, is_probe,
+    Cell, Explains, HostFacts, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series,
+    Status, Trial, is_probe,
 };
 
 /// A run as a line of `assay list`.
@@ -24,6 +25,8 @@ pub struct RunSummary {
     pub engine: String,
     /// Trials stored.
     pub trials: u64,
+    /// Those of them whose values may be judged.
+    pub counted: u64,
     /// Rounds begun.
     pub rounds: u32,
     /// Labels of the arms, the baseline first.
@@ -54,6 +57,7 @@ const RUN_BYTES: u64 = 512;
 const TRIAL_BYTES: u64 = 384;
 const VALUE_BYTES: u64 = 32;
 const PICTURE_BYTES: u64 = 128;
+const FACT_BYTES: u64 = 112;
 /// Trials whose histograms and series a report reads.
 const MOST_TRIALS_IN_PICTURES: usize = 2000;
 
@@ -76,10 +80,11 @@ impl Store {
     /// [`StoreError`].
     pub fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
         let sql = "SELECT id, name, state, started_unix_ns, engine, design, aa,
-                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id), seed
+                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id), seed,
+                 (SELECT count(*) FROM trial WHERE run = id AND excluded IS NULL AND status = ?1)
              FROM run ORDER BY id";
         self.renew(MOST_FOR_REPORT);
-        self.rows_of([], sql, RUN_BYTES, Store::summary)
+        self.rows_of([json(&Status::Done)], sql, RUN_BYTES, Store::summary)
     }
 
     fn summary(&self, row: &Row<'_>) -> Result<RunSummary, StoreError> {
@@ -94,6 +99,7 @@ impl Store {
             engine: self.get(row, 4)?,
             aa: self.get(row, 6)?,
             trials: self.get::<i64>(row, 7)? as u64,
+            counted: self.get::<i64>(row, 10)? as u64,
             rounds: self.get::<Option<u32>>(row, 8)?.unwrap_or(0),
             arms: factor.as_ref().map(|f| f.levels.clone()).unwrap_or_default(),
             factor: factor.map(|f| f.name).unwrap_or_default(),
@@ -130,9 +136,7 @@ impl Store {
         run.cells = self.rows(id, "SELECT levels FROM cell WHERE run = ?1 ORDER BY cell", |store, row| {
             Ok(Cell { levels: store.get_json(row, 0, id, "cell")? })
         })?;
-        run.facts = self.rows(id, "SELECT json FROM facts WHERE run = ?1 ORDER BY facts", |store, row| {
-            store.get_json(row, 0, id, "facts")
-        })?;
+        run.facts = self.load_facts(id)?;
         let sql = "SELECT job, name, unit, better FROM metric WHERE run = ?1 ORDER BY metric";
         run.metrics = self.rows(id, sql, |store, row| {
             Ok(Metric {
@@ -194,6 +198,26 @@ impl Store {
             _ => "it holds no run".to_owned(),
         };
         StoreError::UnknownRun { run, path: self.path.clone(), known }
+    }
+
+    /// Facts of a run. Those of trials mostly differ in what is of the moment, and share the memory of the rest.
+    fn load_facts(&self, id: i64) -> Result<Vec<HostFacts>, StoreError> {
+        let sql = "SELECT json FROM facts WHERE run = ?1 ORDER BY facts";
+        let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
+        let mut rows = statement.query([id]).map_err(|e| self.at(e))?;
+        let mut all: Vec<HostFacts> = Vec::new();
+        while let Some(row) = rows.next().map_err(|e| self.at(e))? {
+            let before = self.allowance.memory();
+            self.allowance.row(&self.path, row, ROW_BYTES)?;
+            let mut facts: HostFacts = self.get_json(row, 0, id, "facts")?;
+            if facts.share(&all) {
+                let own =
+                    facts.momentary().map(|(name, value)| (name.len() + value.len()) as u64 + FACT_BYTES);
+                self.allowance.took(&self.path, before, ROW_BYTES + own.sum::<u64>())?;
+            }
+            all.push(facts);
+        }
+        Ok(all)
     }
 
     fn load_trials(&self, id: i64) -> Result<Vec<Trial>, StoreError> {

@@ -210,8 +210,8 @@ fn stand(
 #[must_use]
 pub fn facts(spec: &TargetSpec, ready: &Ready) -> HostFacts {
     let mut facts = crate::host::facts();
-    facts.0.extend(crate::host::path_facts(&spec.watched()).0);
-    facts.0.extend(ready.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
+    facts.extend(crate::host::path_facts(&spec.watched()));
+    facts.extend(ready.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
     let made = spec.setup.as_ref().and_then(|setup| match &setup.settings.device {
         Some(Device::Made { kind, .. }) if setup.stack.is_some() => Some(*kind),
         _ => None,
@@ -232,7 +232,7 @@ fn without_numbers(facts: &mut HostFacts, kind: DeviceKind) {
         }
     }
     for name in ["device.loop_file", "device.id"] {
-        facts.0.remove(name);
+        facts.remove(name);
     }
 }
 

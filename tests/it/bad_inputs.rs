@@ -223,7 +223,6 @@ const CASES: &[Case] = &[
     // The store.
     wrong("report 1", &[], &["there is no store at assay.db"]),
     wrong("list", &[], &["there is no store at assay.db"]),
-    wrong("cleanup", &[], &["there is no store at assay.db"]),
     wrong("report 99", &[("assay.db", Store)], &["no run 99", "the newest are 1"]),
     wrong("show 99", &[("assay.db", Store)], &["no run 99"]),
     wrong("export 99", &[("assay.db", Store)], &["no run 99"]),

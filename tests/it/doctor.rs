@@ -11,8 +11,8 @@ use crate::tools::skipped;
 
 fn real_facts(path: &Path) -> HostFacts {
     let mut all = facts();
-    all.0.extend(path_facts(path).0);
-    all.0.extend(watch(path, Duration::from_millis(50)).0);
+    all.extend(path_facts(path));
+    all.extend(watch(path, Duration::from_millis(50)));
     all
 }
 
@@ -97,6 +97,20 @@ fn the_json_has_findings_and_facts() {
     assert!(document["facts"]["kernel.release"].is_string(), "{document}");
     for finding in document["findings"].as_array().unwrap() {
         assert!(["bad", "warning", "note"].contains(&finding["severity"].as_str().unwrap()), "{finding}");
+    }
+}
+
+#[test]
+fn a_gate_is_as_severe_as_what_was_found() {
+    for least in ["bad", "warning"] {
+        let output = assay(&["doctor", "/", "--format", "json", "--fail-if", least]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = document["findings"].as_array().unwrap();
+        let is_severe = |finding: &&serde_json::Value| {
+            finding["severity"] == "bad" || least == "warning" && finding["severity"] == "warning"
+        };
+        let expected = if found.iter().filter(is_severe).count() > 0 { 3 } else { 0 };
+        assert_eq!(output.status.code(), Some(expected), "{least}: {document}");
     }
 }
 

@@ -16,7 +16,7 @@ fn facts_are_of_the_place_that_the_job_names() {
         sandbox.succeed(&["run", job, "--vary", "bs=4k,8k", "--rounds", "1", "-q"]);
         let run = sandbox.export(run);
         let kinds: Vec<String> =
-            run.facts.iter().filter_map(|facts| facts.0.get("fs.type").cloned()).collect();
+            run.facts.iter().filter_map(|facts| facts.get("fs.type").map(str::to_owned)).collect();
         assert!(kinds.windows(2).all(|pair| pair[0] == pair[1]), "{kinds:?}");
         kinds[0].clone()
     };

@@ -30,7 +30,11 @@ fn a_run_is_named_by_number_name_or_latest() {
     for command in ["show", "report", "export", "metrics"] {
         let output = sandbox.run(&[command, "beta"]);
         assert_eq!(output.status.code(), Some(2), "{command}");
-        assert!(errors(&output).contains("2 runs are called 'beta': 3, 2"), "{}", errors(&output));
+        assert!(
+            errors(&output).contains("2 runs are called 'beta': 3 (finished, 4 rounds), 2 ("),
+            "{}",
+            errors(&output)
+        );
         let output = sandbox.run(&[command, "alpa"]);
         assert!(
             errors(&output).contains("no run is called 'alpa'; did you mean alpha?"),

@@ -362,7 +362,7 @@ fn facts(scheduler: &str) -> HostFacts {
         ("io_uring", "usable"),
     ];
     let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    HostFacts(BTreeMap::from(facts))
+    HostFacts::from(BTreeMap::from(facts))
 }
 
 fn series(mean: f64, noise: &mut Noise) -> Series {

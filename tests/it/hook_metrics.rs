@@ -33,6 +33,17 @@ fn hooks_give_metrics_back_and_nonsense_is_a_note() {
     }
 }
 
+#[test]
+fn a_deciding_metric_that_no_hook_gave_is_a_failure_and_no_wrong_request() {
+    let sandbox = Sandbox::new();
+    let words = ["run", "-q", "--vary", "n=1,2", "--rounds", "1", "--primary", "hook.lag"];
+    let hooks = ["--after", "echo size=3 > $ASSAY_METRICS", "--", "true", "${n}"];
+    let output = run(&sandbox, &[&words[..], &hooks].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    let said = "no hook gave hook.lag, which decides; hooks gave hook.size";
+    assert!(errors(&output).contains(said), "{}", errors(&output));
+}
+
 /// A monitor around the trials, which holds the hook's output open.
 #[test]
 fn what_a_hook_leaves_in_the_background_does_not_hold_the_trial_up() {

@@ -86,6 +86,7 @@ mod settings_claims;
 mod spoiled;
 mod stolen_time;
 mod store;
+mod store_commands;
 mod target_bench;
 mod targets;
 mod targets_claims;

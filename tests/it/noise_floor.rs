@@ -52,9 +52,12 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     sandbox.succeed(&["run", "s.toml", "--quiet", "--seed", "8", "--aa"]);
     let pooled = run(&[]);
     // What differs on this machine from run to run makes it another host: it is told here.
-    let of = |run: &str| sandbox.export(run).facts[0].0.clone();
+    let of = |run: &str| sandbox.export(run).facts[0].clone();
     let differ = |run: &str| {
-        of(run).into_iter().filter(|(name, value)| of("2").get(name) != Some(value)).collect::<Vec<_>>()
+        of(run)
+            .into_iter()
+            .filter(|(name, value)| of("2").get(name) != Some(value.as_str()))
+            .collect::<Vec<_>>()
     };
     assert!(
         pooled.contains("2 A/A runs together"),

@@ -71,7 +71,7 @@ fn every_group_has_figures_with_units_and_leaves_nothing() {
     if all.iter().any(|figure| figure.0 == "device read.4k.d64") {
         let depths: Vec<u64> =
             probe["saturation"].as_array().unwrap().iter().map(|s| s["depth"].as_u64().unwrap()).collect();
-        assert!(depths.len() == 2 && depths.iter().all(|depth| (1..=64).contains(depth)), "{depths:?}");
+        assert!(depths.len() == 2 && depths.iter().all(|depth| (1..=256).contains(depth)), "{depths:?}");
     } else {
         impossible_here("a device that is measured by depth");
     }
@@ -104,6 +104,24 @@ fn a_probe_is_listed_and_shown_and_never_the_latest_run() {
         assert_eq!(output.status.code(), Some(2));
         assert!(errors(&output).contains(said), "{}", errors(&output));
     }
+}
+
+#[test]
+fn figures_that_the_store_cannot_take_are_printed_all_the_same() {
+    let sandbox = Sandbox::new();
+    let place = place(&sandbox);
+    sandbox.succeed(&["probe", &place, "--quick", "--only", "calls"]);
+    let child = sandbox.start(&["probe", &place, "--quick", "--only", "calls"]);
+    // It has opened the store before it says so, and measures for a second or two.
+    let begun = std::time::Instant::now();
+    while sandbox.processes().is_empty() && begun.elapsed().as_secs() < 60 {}
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    crate::attacks::sql(&sandbox.path().join("assay.db"), "DROP TABLE metric");
+    let output = child.wait_with_output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the probe was not stored: "), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\nsystem call "), "{said}");
 }
 
 #[test]

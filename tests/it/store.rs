@@ -1,10 +1,10 @@
 //! The store: what goes in comes out; older schemas are migrated, newer and foreign files refused unchanged.
 
 use assay::record::{
-    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyHistogram, LatencyKind, LeadIn, Note,
-    Order, Run, RunState, Sample, Series, Source, Status, Trial,
+    Cell, Design, Direction, Factor, FailureKind, HostFacts, KeptFile, LatencyHistogram, LatencyKind, LeadIn,
+    Note, Order, Run, RunState, Sample, Series, Source, Status, Trial,
 };
-use assay::store::{Store, StoreError};
+use assay::store::{Shrunk, Store, StoreError};
 use assay::units::Unit;
 
 fn trial(round: u32, cell: u32, values: Vec<(u32, f64)>) -> Trial {
@@ -151,6 +151,55 @@ fn a_deleted_run_leaves_no_row_and_the_others_are_whole() {
     // A number is never given again.
     store.delete_run(ids[2], "").unwrap();
     assert_eq!(store.insert_run(&full).unwrap(), ids[2] + 1);
+}
+
+#[test]
+fn room_of_deleted_runs_is_given_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("assay.db");
+    let mut store = Store::open(&path).unwrap();
+    let kept = run(2);
+    let mut large = run(2);
+    for (number, trial) in large.trials.iter_mut().enumerate() {
+        let bytes = vec![number as u8; 8 << 20];
+        trial.files.push(KeptFile { name: "trace".to_owned(), bytes });
+    }
+    let ids = [store.insert_run(&large).unwrap(), store.insert_run(&kept).unwrap()];
+    let length = || std::fs::metadata(&path).unwrap().len();
+    assert_eq!((store.shrink().unwrap(), length() > 32 << 20), (Shrunk::NotWorth, true));
+    store.delete_run(ids[0], "").unwrap();
+    // Another program reads: its pages stay where they are.
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM run").unwrap();
+    let Shrunk::Stays { bytes, .. } = store.shrink().unwrap() else { panic!("it was in use") };
+    assert!(bytes > 32 << 20 && length() > 32 << 20, "{bytes}");
+    drop(reader);
+    let Shrunk::Freed(bytes) = store.shrink().unwrap() else { panic!("nobody uses it") };
+    assert!(bytes > 32 << 20 && length() < 1 << 20, "{bytes}");
+    assert_eq!(store.load_run(ids[1]).unwrap(), Run { id: Some(ids[1]), ..kept });
+    assert_eq!((store.insert_run(&run(1)).unwrap(), store.shrink().unwrap()), (ids[1] + 1, Shrunk::NotWorth));
+    drop(store);
+    Store::read(&path).unwrap().load_run(ids[1]).unwrap();
+}
+
+/// Load and free memory differ in every trial, all else does not.
+#[test]
+fn twenty_thousand_trials_with_facts_of_their_own_fit_into_a_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&directory.path().join("assay.db")).unwrap();
+    let mut many = run(10_000);
+    let mut usual = assay::host::facts();
+    usual.extend(assay::host::path_facts(directory.path()));
+    assert!(usual.count() > 40, "{usual:?}");
+    for (number, trial) in many.trials.iter_mut().enumerate() {
+        let mut facts = usual.clone();
+        facts.set("now.load1", format!("{}.5", number));
+        many.facts.push(facts);
+        trial.facts = Some(many.facts.len() as u32 - 1);
+    }
+    let id = store.insert_run(&many).unwrap();
+    let read = store.load_for_report(id).unwrap();
+    assert_eq!((read.facts, read.trials), (many.facts, many.trials));
 }
 
 #[test]

@@ -97,7 +97,9 @@ pub(super) fn json(run: &Run) -> Value {
         .iter()
         .filter_map(|kind| {
             let found = saturated(&all, "device", kind)?;
-            Some(json!({ "name": kind, "depth": found.level(), "median": found.median, "unit": found.unit.symbol() }))
+            let ceiling = found.ceiling;
+            Some(json!({ "name": kind, "depth": ceiling.level(), "median": ceiling.median,
+                "unit": ceiling.unit.symbol(), "reached": found.is_reached }))
         })
         .collect();
     let notes: Vec<&str> = run.notes.iter().map(|note| &*note.text).collect();

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use crate::analyse::{Ceiling, best, ceilings, is_same_device, is_same_machine, saturated};
+use crate::analyse::{Ceiling, Saturation, best, ceilings, is_same_device, is_same_machine, saturated};
 use crate::record::{HostFacts, Run};
 use crate::report::wrapped;
 use crate::sys::terminal::visible_line;
@@ -113,13 +113,18 @@ fn headlines(all: &[Ceiling]) -> Vec<(String, &Ceiling)> {
     rows.extend(calls.iter().filter_map(words));
     for (kind, words) in BY_DEPTH {
         let first = single(&format!("{kind}.d1")).map(|found| (format!("{words}, depth 1"), found));
-        let most = saturated(all, "device", kind).filter(|found| found.level() != Some(1));
-        let most =
-            most.map(|found| (format!("{words}, saturated at depth {}", found.level().unwrap_or(1)), found));
+        let most = saturated(all, "device", kind).filter(|found| found.ceiling.level() != Some(1));
+        let most = most.map(|found| (format!("{words}, {}", at_depth(&found)), found.ceiling));
         rows.extend(first.into_iter().chain(most));
     }
     rows.extend(device.iter().filter_map(words));
     rows
+}
+
+/// `saturated at depth 8`.
+fn at_depth(found: &Saturation<'_>) -> String {
+    let state = if found.is_reached { "saturated" } else { "still rising" };
+    format!("{state} at depth {}", found.ceiling.level().unwrap_or(1))
 }
 
 fn threads(ceiling: &Ceiling) -> String {
@@ -148,10 +153,9 @@ pub(crate) fn doctor_lines(probes: &[Run], here: &HostFacts) -> Option<String> {
     if let Some(run) = of_device {
         let all = ceilings(run);
         for (kind, words) in BY_DEPTH {
+            let found = saturated(&all, "device", kind);
             said.extend(
-                saturated(&all, "device", kind).map(|found| {
-                    format!("{words} {} at depth {}", number(found), found.level().unwrap_or(1))
-                }),
+                found.map(|found| format!("{words} {}, {}", number(found.ceiling), at_depth(&found))),
             );
         }
         let flush = all.iter().find(|ceiling| ceiling.name == "flush.after_4k");

@@ -51,7 +51,9 @@ pub(super) use watched::{Watched, Wish, say_not_here, says_that_nothing_differs,
 pub(super) use watching::ROUNDS;
 
 use crate::cli::Failure;
+use crate::cli::named_run::already_there;
 use crate::cli::output::Output;
+use crate::store::Store;
 use crate::workload::Hint;
 
 /// Plans, runs and judges an experiment, or goes on with one.
@@ -133,6 +135,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         overwrite::check_devices(prepared)?;
     }
     let mut store = args.database.open()?;
+    say_name_is_taken(args, &store);
     let named = |source: &Source| source.recipe_name().filter(|_| several);
     let runs = all.into_iter().map(|(prepared, source)| (named(&source), prepared));
     one_after_the_other(runs, &cancelled, |part, mut prepared| {
@@ -140,6 +143,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         prepared.begins_now();
         judged::execute(&args, &mut store, &mut prepared, &cancelled)
     })
+}
+
+/// Says that the store has a run of the name that this one is to get: later that name may mean either.
+fn say_name_is_taken(args: &Args, store: &Store) {
+    let name = args.asked.name.as_deref().filter(|_| !args.quiet);
+    if let Some(said) = name.and_then(|name| already_there(store, name)) {
+        crate::sys::terminal::tell(&format!("assay: {said}"));
+    }
 }
 
 /// Prints what would be run, and what explaining it would add.

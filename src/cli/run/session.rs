@@ -184,7 +184,7 @@ pub(super) fn facts_here(prepared: &Prepared) -> HostFacts {
     let mut facts = crate::host::facts();
     let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.as_deref());
     let place = elsewhere.or_else(|| prepared.work.first().and_then(|path| path.parent()));
-    facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
+    facts.extend(place.map(crate::host::path_facts).unwrap_or_default());
     facts
 }
 

@@ -85,7 +85,7 @@ pub(super) fn refusal_to_watch(store: &Store, id: i64) -> Failure {
 fn not_ours(store: &Store, id: i64) -> Failure {
     let why = match store.seal(id) {
         Ok(seal) if seal.is_empty() => {
-            "has no seal: an older assay began it, or the user's secret could not be kept"
+            "has no seal: it was imported, an older assay began it, or the user's secret could not be kept"
         }
         _ => "was not begun by you on this machine, or was changed since",
     };

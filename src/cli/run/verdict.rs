@@ -11,7 +11,9 @@ use crate::cli::database::wrong;
 use crate::cli::fail_if::{fail_if, not_comparable, nothing_measured};
 use crate::cli::output::Output;
 use crate::cli::report::{detail, judge, write};
-use crate::record::{FailureKind, FailureRule, Note, Run, RunState, SoFar, Status, Trial};
+use crate::record::{
+    FailureKind, FailureRule, Metric, Note, Run, RunState, SoFar, Status, Trial, deciding_metrics,
+};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 use crate::sys::terminal::tell;
@@ -94,7 +96,29 @@ pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
     if run.metrics.is_empty() || !run.trials.iter().any(|trial| trial.status == Status::Done) {
         return Ok(());
     }
-    check_primary(run.design.primary.as_deref(), &analyse::metrics_of(run))
+    let metrics = analyse::metrics_of(run);
+    check_primary(run.design.primary.as_deref(), &metrics).map_err(|failure| of_hooks(run, &metrics, failure))
+}
+
+/// Begins what hooks report: only a trial shows whether they do.
+const OF_HOOKS: &str = "hook.";
+
+/// A wish for what no hook gave is no wrong request: the hooks failed to print it.
+fn of_hooks(run: &Run, metrics: &[Metric], failure: Failure) -> Failure {
+    let primary = run.design.primary.as_deref().unwrap_or_default();
+    let given: Vec<&str> =
+        metrics.iter().map(|metric| metric.name.as_str()).filter(|name| name.starts_with(OF_HOOKS)).collect();
+    let wished = deciding_metrics(primary, |name| given.contains(&name)).into_iter().map(|(_, name)| name);
+    let missing: Vec<&str> =
+        wished.filter(|name| name.starts_with(OF_HOOKS) && !given.contains(name)).collect();
+    if missing.is_empty() {
+        return failure;
+    }
+    let given = if given.is_empty() { "nothing".to_owned() } else { given.join(", ") };
+    let id = run.id.unwrap_or_default();
+    Failure::tool(format!("no hook gave {}, which decides; hooks gave {given}", missing.join(", "))).hint(format!(
+        "a hook writes NAME=VALUE to $ASSAY_METRICS (assay help jobs); assay show {id} --files DIR has what hooks printed"
+    ))
 }
 
 /// 1 when data were wrong, 3 when `--fail-if` holds, 1 when a trial failed for good or arms are not comparable, else 0.

@@ -123,6 +123,13 @@ fn number(facts: &HostFacts, name: &str) -> Option<f64> {
     facts.get(name)?.parse().ok()
 }
 
+/// Processors that assay may use: those of the machine, or fewer where taskset or a control group says so.
+fn usable_processors(facts: &HostFacts) -> Option<f64> {
+    let count = number(facts, "cpu.count")?;
+    let allowed = facts.get("cpu.allowed").and_then(|allowed| allowed.split(' ').next()?.parse().ok());
+    Some(allowed.map_or(count, |allowed: f64| allowed.min(count)))
+}
+
 /// `sudo tee` of a value into a file below `/sys` or `/proc`.
 fn write_command(value: &str, file: &str) -> String {
     let value = if value.contains(' ') { format!("'{value}'") } else { value.to_owned() };
@@ -172,6 +179,18 @@ mod tests {
             Severity::Bad,
             &[("cgroup.cpus", "1.5"), ("cpu.count", "8")],
             &[("cgroup.cpus", "8"), ("cpu.count", "8")],
+        ),
+        (
+            "cpu-limit",
+            Severity::Bad,
+            &[("cgroup.cpus", "1.5"), ("cpu.count", "8"), ("cpu.allowed", "2 (0-1)")],
+            &[("cgroup.cpus", "2"), ("cpu.count", "8"), ("cpu.allowed", "2 (0-1)")],
+        ),
+        (
+            "cpu-allowed",
+            Severity::Warning,
+            &[("cpu.count", "8"), ("cpu.allowed", "3 (0-1,4)")],
+            &[("cpu.count", "8"), ("cpu.allowed", "8 (0-7)")],
         ),
         ("virtual-machine", Severity::Warning, &[("virt", "virtual machine (QEMU)")], &[("virt", "none")]),
         (
@@ -298,10 +317,28 @@ mod tests {
             &[("cgroup.io.max", "8:0 rbps=max wbps=max riops=max wiops=max")],
         ),
         (
+            "io-limit",
+            Severity::Bad,
+            &[("cgroup.io.max", "8:16 rbps=max; 8:0 rbps=9 wbps=max"), ("now.device.numbers", "253:0 8:0")],
+            &[("cgroup.io.max", "8:16 rbps=max; 8:0 rbps=9 wbps=max"), ("now.device.numbers", "8:16")],
+        ),
+        (
+            "io-limit",
+            Severity::Bad,
+            &[("cgroup.io.max", "read_bps_device 8:0 9, 8:16 8"), ("now.device.numbers", "8:16")],
+            &[("cgroup.io.max", "read_bps_device 8:0 9, 8:16 8"), ("now.device.numbers", "8:32")],
+        ),
+        (
             "load",
             Severity::Warning,
             &[("now.load1", "3.0"), ("cpu.count", "4")],
             &[("now.load1", "0.5"), ("cpu.count", "4")],
+        ),
+        (
+            "load",
+            Severity::Warning,
+            &[("now.load1", "3.0"), ("cpu.count", "64"), ("cpu.allowed", "2 (0-1)")],
+            &[("now.load1", "3.0"), ("cpu.count", "64"), ("cpu.allowed", "64 (0-63)")],
         ),
         ("cpu-pressure", Severity::Warning, &[("now.psi.cpu", "12.5")], &[("now.psi.cpu", "0.5")]),
         ("io-pressure", Severity::Warning, &[("now.psi.io", "7")], &[("now.psi.io", "0.2")]),
@@ -373,6 +410,6 @@ mod tests {
     fn watching_makes_facts_of_the_moment() {
         let facts = watch(Path::new("/"), Duration::from_millis(10));
         assert!(facts.get("now.steal_percent").unwrap().parse::<f64>().unwrap() <= 100.0);
-        assert!(facts.0.keys().all(|name| name.starts_with(MOMENTARY)));
+        assert!(facts.names().all(|name| name.starts_with(MOMENTARY)));
     }
 }

@@ -1,6 +1,6 @@
 //! Rules on what else runs: load, pressure, stolen time, others' I/O on the device.
 
-use super::{Finding, Rule, Severity, number};
+use super::{Finding, Rule, Severity, number, usable_processors};
 use crate::record::HostFacts;
 
 pub(super) const RULES: &[Rule] = &[steal, device_in_use, load, cpu_pressure, io_pressure];
@@ -23,12 +23,14 @@ fn device_in_use(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn load(facts: &HostFacts) -> Option<Finding> {
-    let (load, count) = (number(facts, "now.load1")?, number(facts, "cpu.count").unwrap_or(1.0));
+    let (load, count) = (number(facts, "now.load1")?, usable_processors(facts).unwrap_or(1.0));
     if load <= 1.0_f64.max(count / 4.0) {
         return None;
     }
     let effect = "Other programs take processors, caches and frequency from the trials.";
-    let fact = format!("the load is {load} on {count} processors");
+    let all = number(facts, "cpu.count").filter(|all| *all > count);
+    let of = all.map_or_else(String::new, |all| format!(" of {all} that assay may use"));
+    let fact = format!("the load is {load} on {count} processors{of}");
     Some(Finding::new("load", Severity::Warning, fact, effect).look("ps -eo pcpu,comm --sort=-pcpu | head"))
 }
 

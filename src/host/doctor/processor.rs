@@ -1,10 +1,12 @@
 //! Rules on processors: frequency, sharing, sleep, place.
 
-use super::{Finding, Rule, Severity, number, write_command};
+use super::{Finding, Rule, Severity, number, usable_processors, write_command};
 use crate::record::HostFacts;
 
-pub(super) const RULES: &[Rule] =
-    &[governor, boost, smt, idle_states, tsc, numa, numa_balancing, battery, cpu_limit, virtual_machine];
+pub(super) const RULES: &[Rule] = &[
+    governor, boost, smt, idle_states, tsc, numa, numa_balancing, battery, cpu_limit, cpu_allowed,
+    virtual_machine,
+];
 
 fn governor(facts: &HostFacts) -> Option<Finding> {
     let seen = facts.get("cpu.governor")?;
@@ -109,7 +111,7 @@ fn battery(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn cpu_limit(facts: &HostFacts) -> Option<Finding> {
-    let (limit, count) = (number(facts, "cgroup.cpus")?, number(facts, "cpu.count")?);
+    let (limit, count) = (number(facts, "cgroup.cpus")?, usable_processors(facts)?);
     if limit >= count {
         return None;
     }
@@ -119,6 +121,19 @@ fn cpu_limit(facts: &HostFacts) -> Option<Finding> {
     Some(
         Finding::new("cpu-limit", Severity::Bad, fact, effect).mend("systemd-run --user --scope assay run …"),
     )
+}
+
+fn cpu_allowed(facts: &HostFacts) -> Option<Finding> {
+    let (allowed, count) = (usable_processors(facts)?, number(facts, "cpu.count")?);
+    if allowed >= count {
+        return None;
+    }
+    let (_, list) = facts.get("cpu.allowed")?.split_once(' ')?;
+    let effect = "Workers, and what completes their I/O, share these: a job with more workers than that measures the \
+                  scheduler, and other runs compare only where they had the same.";
+    let fact = format!("assay may use {allowed} of {count} processors {list}");
+    let look = "taskset -pc $$; cat /sys/fs/cgroup/cpuset.cpus.effective";
+    Some(Finding::new("cpu-allowed", Severity::Warning, fact, effect).look(look))
 }
 
 fn virtual_machine(facts: &HostFacts) -> Option<Finding> {

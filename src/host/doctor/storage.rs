@@ -36,17 +36,39 @@ fn full(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn io_limit(facts: &HostFacts) -> Option<Finding> {
-    let seen = facts.get("cgroup.io.max")?;
-    let limited = seen.split_whitespace().any(|word| {
-        let value = word.split_once('=').map_or("max", |(_, value)| value);
-        value != "max"
-    }) || seen.contains("_device ");
-    if !limited {
-        return None;
-    }
+    let seen = limits_of(facts.get("cgroup.io.max")?, facts)?;
     let effect = "The figures show the limit, and its stops make the tail of the latencies.";
     let fact = format!("a control group limits I/O ({seen})");
     Some(Finding::new("io-limit", Severity::Bad, fact, effect).mend("systemd-run --user --scope assay run …"))
+}
+
+/// What a control group says of the device and of those that it is built on; where they are not known, of any. `None`: no limit.
+fn limits_of(all: &str, facts: &HostFacts) -> Option<String> {
+    let numbers: Option<Vec<&str>> = facts.get("now.device.numbers").map(|all| all.split(' ').collect());
+    if numbers.is_none() && facts.get("device.none").is_some() {
+        return None;
+    }
+    let is_ours = |number: &str| numbers.as_ref().is_none_or(|ours| ours.contains(&number));
+    let mut found = Vec::new();
+    for part in all.split("; ") {
+        // Version 1 has a file a limit: `write_bps_device 8:0 1048576, 8:16 4096`.
+        let (file, lines) = match part.split_once("_device ") {
+            Some((file, lines)) => (Some(file), lines),
+            None => (None, part),
+        };
+        for line in lines.split(", ") {
+            let Some((number, limits)) = line.split_once(' ').filter(|(number, _)| is_ours(number)) else {
+                continue;
+            };
+            let is_limit = |word: &str| word.split_once('=').is_some_and(|(_, value)| value != "max");
+            match file {
+                Some(file) => found.push(format!("{number} {file}={limits}")),
+                None if limits.split(' ').any(is_limit) => found.push(line.to_owned()),
+                None => {}
+            }
+        }
+    }
+    (!found.is_empty()).then(|| found.join("; "))
 }
 
 fn direct_io(facts: &HostFacts) -> Option<Finding> {

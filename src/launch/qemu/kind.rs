@@ -137,7 +137,7 @@ impl Kind {
             facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
             facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
             // The guest's own load says nothing of who else uses the machine under it.
-            for (name, value) in crate::host::moment().0 {
+            for (name, value) in crate::host::moment() {
                 facts.set(name.replacen("now.", "now.host.", 1), value);
             }
             self.settings.facts.iter().for_each(|(name, value)| facts.set(name, value));

@@ -13,6 +13,7 @@ mod scratch_file;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{LeftOut, Probe};
 use scratch_file::ScratchFile;
@@ -22,7 +23,13 @@ const LENGTH: usize = 64 << 20;
 /// What is read and written at once.
 const BLOCK: usize = 4096;
 /// Depths, the last far beyond what saturates most devices.
-const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Deeper than this only a fast device is measured: to wait for all that is in flight takes a slow one seconds, in each round.
+const DEEP: u32 = 64;
+/// I/Os a second of a fast one.
+const FAST: f64 = 2000.0;
+/// How long it is tried at that depth.
+const TRIED: Duration = Duration::from_millis(10);
 
 /// All of them.
 ///
@@ -55,13 +62,22 @@ pub(super) fn probes(
 
 fn past_the_cache(file: &Arc<ScratchFile>, probes: &mut Vec<Box<dyn Probe>>, left_out: &mut Vec<LeftOut>) {
     for writes in [false, true] {
+        let direction = if writes { "writes" } else { "reads" };
+        let not_from =
+            |depth: u32, why| LeftOut { what: format!("4 KiB {direction} from depth {depth} on"), why };
         for depth in DEPTHS {
             match blocks::Blocks::new(Arc::clone(file), writes, depth) {
-                Ok(probe) => probes.push(Box::new(probe)),
+                Ok(mut probe) => {
+                    let rate = if depth == DEEP { probe.sample(TRIED).ok() } else { None };
+                    probes.push(Box::new(probe));
+                    if let Some(rate) = rate.filter(|rate| *rate < FAST) {
+                        left_out
+                            .push(not_from(2 * depth, format!("at {rate:.0} a second they take too long")));
+                        break;
+                    }
+                }
                 Err(error) => {
-                    let direction = if writes { "writes" } else { "reads" };
-                    let what = format!("4 KiB {direction} from depth {depth} on");
-                    left_out.push(LeftOut { what, why: format!("io_uring: {error}") });
+                    left_out.push(not_from(depth, format!("io_uring: {error}")));
                     break;
                 }
             }
@@ -86,7 +102,6 @@ fn past_the_cache(file: &Arc<ScratchFile>, probes: &mut Vec<Box<dyn Probe>>, lef
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn probes_leave_nothing_behind_and_say_what_they_cannot_do() {

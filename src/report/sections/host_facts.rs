@@ -19,7 +19,7 @@ pub(super) fn host_facts<'f>(all: &'f [HostFacts], used: &[u32]) -> Vec<(&'f str
     let first = all.first();
     let of_trials: Vec<&HostFacts> = used.iter().filter_map(|at| all.get(*at as usize)).collect();
     let known = first.into_iter().chain(of_trials.iter().copied());
-    let names = known.flat_map(|facts| facts.0.keys().map(String::as_str));
+    let names = known.flat_map(|facts| facts.names());
     let names: BTreeSet<&str> = names.filter(|name| !HostFacts::names_cluster(name)).collect();
     let mut told = Vec::new();
     for name in names {

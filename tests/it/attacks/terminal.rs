@@ -33,8 +33,9 @@ fn evil_run(sandbox: &Sandbox) -> Run {
         factor.levels.iter_mut().for_each(evil);
     }
     for facts in &mut run.facts {
-        for value in facts.0.values_mut() {
-            evil(value);
+        for (name, mut value) in facts.clone() {
+            evil(&mut value);
+            facts.set(name, value);
         }
         facts.set(format!("fact{EVIL}"), EVIL);
     }
