@@ -43,10 +43,10 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
     match device_under_in(roots, &path) {
         Ok(device) => {
             device.add(&mut facts);
-            numbers(roots, &mut facts);
             if let Ok(disks) = Disks::under_in(roots, &path) {
                 disks.add_facts(&mut facts);
             }
+            numbers(roots, &mut facts);
         }
         Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
     }
@@ -56,7 +56,7 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
 /// Major and minor numbers of the device and of those that it is built on, by which a control group names them. They are chance for
 /// most devices: facts of the moment.
 fn numbers(roots: &Roots, facts: &mut HostFacts) {
-    let names = [facts.get("device"), facts.get("device.on")].into_iter().flatten();
+    let names = [facts.get("device"), facts.get("device.on"), facts.get("now.below")].into_iter().flatten();
     let number = |name: &str| roots.sys(&format!("class/block/{name}/dev"));
     let numbers: Vec<String> = names.flat_map(|names| names.split(", ")).filter_map(number).collect();
     if !numbers.is_empty() {
