@@ -17,14 +17,17 @@ use super::comparison::{Interval, RowKey};
 use super::layout::{Layout, Row};
 use super::rounds_difference::{Both, difference};
 use super::table::{Point, Table};
-use crate::record::Run;
+use crate::record::{Metric, Run};
 use crate::stats::descriptive::median;
 use crate::stats::sequential::FEWEST_ROUNDS;
+use crate::units::Unit;
 
 /// More than so many operations of a worker in flight are no noise of the clocks.
 const ONE_AT_A_TIME: f64 = 1.05;
 /// User and kernel time are told apart by ticks of up to 10 ms: of less processor time than ten of them a trial only the sum is known.
 const TOLD_APART_S: f64 = 0.1;
+/// How long a trial took.
+pub(super) const RUNTIME: &str = "runtime";
 /// What is counted as operations, the first that is there: as in `observe/per_operation.rs`.
 pub(super) const OPERATIONS: [&[&str]; 3] =
     [&["operations"], &["files"], &["read.total_ios", "write.total_ios", "trim.total_ios"]];
@@ -73,6 +76,9 @@ pub enum Operation {
     Counted,
     /// The whole trial: nobody counts operations.
     Trial,
+    /// The whole trial, of which nobody knows how much it did: trials take as long in both arms, as where a program runs for a time that it
+    /// is told, and no rate decides.
+    Unknown,
 }
 
 /// One line: a time an operation in both arms.
@@ -133,6 +139,9 @@ pub struct Budget {
     pub candidate: String,
     /// What is called an operation.
     pub operation: Operation,
+    /// The rate of which operations are made, by the run time of each trial: trials take as long in both arms, so that it tells what they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
     /// Rounds with all counts of both arms.
     pub rounds: usize,
     /// The time of all workers.
@@ -174,7 +183,10 @@ fn budget(
     with_pauses: bool,
     delta: f64,
 ) -> Option<Budget> {
-    let counts = [row.cells[0]?, row.cells[arm]?].map(|cell| Counts { table, row, cell }.by_round());
+    let cells = [row.cells[0]?, row.cells[arm]?];
+    let done = cells.map(|cell| Counts { table, row, cell, done: Done::Trial });
+    let done = Done::of(&done, delta);
+    let counts = cells.map(|cell| Counts { table, row, cell, done }.by_round());
     let both: Vec<(&Spent, &Spent)> =
         counts[0].iter().filter_map(|(round, base)| Some((base, counts[1].get(round)?))).collect();
     if both.len() < FEWEST_ROUNDS {
@@ -213,7 +225,8 @@ fn budget(
         row: RowKey { levels: row.key.levels.clone(), job: row.key.job.clone() },
         baseline: arms[0].clone(),
         candidate: arms[arm].clone(),
-        operation: rounds.both[0].0.operation,
+        operation: done.operation(),
+        rate: done.rate().map(str::to_owned),
         rounds: rounds.both.len(),
         parts,
         unexplained_ns,
@@ -228,7 +241,6 @@ fn budget(
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spent {
     position: u32,
-    operation: Operation,
     wall_ns: f64,
     user_ns: f64,
     kernel_ns: f64,
@@ -264,11 +276,65 @@ impl Spent {
     }
 }
 
+/// What tells how much a trial did.
+#[derive(Clone, Copy)]
+enum Done<'a> {
+    /// Somebody counts it.
+    Counted,
+    /// The rate of this name.
+    Rate(&'a str),
+    /// Trials are taken to do the same.
+    Trial,
+    /// Nothing does.
+    Unknown,
+}
+
+impl<'a> Done<'a> {
+    /// Where nobody counts and trials take as long in both arms as no difference of δ, they may have run for a time that was asked for.
+    fn of(arms: &[Counts<'a>; 2], delta: f64) -> Done<'a> {
+        if arms.iter().any(|counts| counts.operations().is_some()) {
+            return Done::Counted;
+        }
+        let took = arms.each_ref().map(|counts| {
+            let column = counts.values(RUNTIME).or_else(|| counts.values("workers.wall")).unwrap_or_default();
+            median(&column.values().map(|point| point.value).collect::<Vec<_>>())
+        });
+        let as_long = (took[1] / took[0]).ln().abs() <= delta;
+        if !as_long {
+            return Done::Trial;
+        }
+        let [counts @ Counts { table, row, .. }, _] = arms;
+        let decides = row.primary().and_then(|metric| table.metrics().get(metric as usize));
+        let rate = decides.filter(|metric| is_rate(metric) && counts.values(RUNTIME).is_some());
+        rate.map_or(Done::Unknown, |metric| Done::Rate(&metric.name))
+    }
+
+    fn operation(self) -> Operation {
+        match self {
+            Done::Counted | Done::Rate(_) => Operation::Counted,
+            Done::Trial => Operation::Trial,
+            Done::Unknown => Operation::Unknown,
+        }
+    }
+
+    fn rate(self) -> Option<&'a str> {
+        if let Done::Rate(name) = self { Some(name) } else { None }
+    }
+}
+
+/// Whether a metric is a number of operations a second: by its unit, or where it has none by the last word of its name.
+fn is_rate(metric: &Metric) -> bool {
+    let last = metric.name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_named_so = ["tps", "qps", "rps", "iops", "ops"].contains(&last.to_lowercase().as_str());
+    metric.unit == Unit::PerSecond || metric.unit == Unit::Count && is_named_so
+}
+
 /// The counts of a cell's trials.
 struct Counts<'a> {
     table: &'a Table<'a>,
     row: &'a Row,
     cell: u32,
+    done: Done<'a>,
 }
 
 impl Counts<'_> {
@@ -277,17 +343,18 @@ impl Counts<'_> {
         let seconds = |name: &str| self.values(name).unwrap_or_default();
         let (wall, user, kernel) = (seconds("workers.wall"), seconds("usr_cpu"), seconds("sys_cpu"));
         let (run_wait, storage) = (seconds("workers.run_wait"), seconds("workers.storage_wait"));
-        let (operations, latencies) = (self.operations(), self.latencies());
+        let operations = match self.done {
+            Done::Counted => Some(self.operations().unwrap_or_default()),
+            Done::Rate(rate) => Some(self.by_rate(rate)),
+            Done::Trial | Done::Unknown => None,
+        };
+        let latencies = self.latencies();
         let of_round = |(round, point): (&u32, &Point)| {
-            let (operation, done) = match &operations {
-                Some(counted) => (Operation::Counted, *counted.get(round)?),
-                None => (Operation::Trial, 1.0),
-            };
+            let done = operations.as_ref().map_or(Some(1.0), |counted| counted.get(round).copied())?;
             let each = |seconds: f64| seconds * 1e9 / done;
             let of = |column: &BTreeMap<u32, Point>| column.get(round).map(|point| each(point.value));
             let spent = Spent {
                 position: point.position,
-                operation,
                 wall_ns: each(point.value),
                 user_ns: of(&user)?,
                 kernel_ns: of(&kernel)?,
@@ -320,6 +387,13 @@ impl Counts<'_> {
             (!columns.is_empty()).then_some(sums)
         };
         OPERATIONS.iter().find_map(sum)
+    }
+
+    /// A rate by the run time, by round.
+    fn by_rate(&self, rate: &str) -> BTreeMap<u32, f64> {
+        let (rates, took) = [rate, RUNTIME].map(|name| self.values(name).unwrap_or_default()).into();
+        let of = |(round, rate): (&u32, &Point)| Some((*round, rate.value * took.get(round)?.value));
+        rates.iter().filter_map(of).collect()
     }
 
     /// The latencies of all operations added up, by round; only where every direction has them.

@@ -150,11 +150,46 @@ fn with_more_in_flight_the_latency_stands_beside_it() {
 
 #[test]
 fn without_operations_it_is_the_time_of_a_trial() {
-    let mut run = run_with(BASE, BASE, 1.0);
+    let mut run = run_with(BASE, BASE, 1.2);
     run.metrics[2].name = "something".to_owned();
     let budget = only(&run);
-    assert_eq!(budget.operation, Operation::Trial);
+    assert_eq!((budget.operation, budget.rate), (Operation::Trial, None));
     assert!((budget.total.baseline_ns - 1e9).abs() < 1e7);
+}
+
+/// A program that runs for a second in both arms, and with the candidate does twice as much, by a rate that it prints.
+fn timed(primary: &str) -> Run {
+    let twice = Second { user: 0.2, kernel: 0.6, ..BASE };
+    let mut run = run_with(BASE, twice, 1.0);
+    run.design.primary = Some(primary.to_owned());
+    run.metrics[2].name = "runtime".to_owned();
+    for trial in &mut run.trials {
+        let noise = 1.0 + 0.001 * f64::from(trial.round);
+        trial.values[1].1 = 50_000.0 * f64::from(trial.cell + 1) / noise;
+        trial.values[2].1 = 1.0 * noise;
+    }
+    run
+}
+
+#[test]
+fn trials_that_last_as_long_are_counted_by_their_rate() {
+    let budget = only(&timed("write.iops"));
+    assert_eq!((budget.operation, budget.rate.as_deref()), (Operation::Counted, Some("write.iops")));
+    // Each of 50,000 and of 100,000 operations took as much of a processor; the sleep of each is half as long or less.
+    assert!((part(&budget, BudgetPart::User).unwrap().2).abs() < 10.0, "{budget:?}");
+    assert!((budget.total.difference_ns.estimate + 10_000.0).abs() < 100.0, "{budget:?}");
+}
+
+#[test]
+fn trials_that_last_as_long_and_have_no_rate_say_nothing_of_operations() {
+    assert_eq!(only(&timed("write.bw")).operation, Operation::Unknown, "of bytes");
+    let mut counted = timed("write.iops");
+    counted.metrics[0].name = "operations".to_owned();
+    assert_eq!((only(&counted).operation, only(&counted).rate), (Operation::Counted, None));
+    let mut named = timed("write.iops");
+    named.metrics[1] = Metric { name: "tps".to_owned(), unit: Unit::Count, ..named.metrics[1].clone() };
+    named.design.primary = Some("tps".to_owned());
+    assert_eq!(only(&named).rate.as_deref(), Some("tps"));
 }
 
 #[test]

@@ -17,14 +17,17 @@ use crate::record::Run;
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 use crate::sys::terminal::err;
+use crate::units::counted;
 
+/// The fewest of which a difference can be told.
+const FEWEST_ROUNDS: u32 = crate::stats::sequential::FEWEST_ROUNDS as u32;
 /// More rounds than this are taken for a mistake.
 const MOST_ROUNDS: i64 = 120;
 
 /// Options of `assay explain`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  assay explain 7                        4 rounds of each cell, unwatched and watched, then why
+  assay explain 7                        5 rounds of each cell, unwatched and watched, then why
   assay explain 7 --only locks,waits     watch nothing else
   assay explain 7 --no-watch             only what is stored
   assay explain 7 --flame DIR            with flame graphs of both arms and of their difference
@@ -33,7 +36,7 @@ pub struct Args {
     /// Number or name of a stored run, `latest`, or an exported file
     #[arg(value_name = "RUN|FILE")]
     run: String,
-    /// Rounds of each cell, unwatched and watched
+    /// Rounds of each cell, unwatched and watched: at least 4, fewer only with --flame or --keep-traces
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=MOST_ROUNDS))]
     rounds: u32,
     /// Watch with these observers only, also where nothing differs [default: all that can watch here, if an arm differs]
@@ -85,6 +88,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::request(format!("run {} is a search: it has no verdict to explain", args.run))
             .hint("run good and bad again, as the two steps beside the change: assay run --explain")
             .into());
+    }
+    let shows_more = args.flame.is_some() || args.keep_traces || args.no_watch;
+    if args.rounds < FEWEST_ROUNDS && !shows_more {
+        let rounds = counted(u64::from(args.rounds), "round");
+        return Err(Failure::request(format!(
+            "{rounds} can explain nothing: it takes {FEWEST_ROUNDS} to tell two arms apart"
+        ))
+        .hint(format!("--rounds {FEWEST_ROUNDS} or more; fewer are enough for --flame and --keep-traces"))
+        .into());
     }
     if args.keep_traces && !args.only.is_empty() && !args.only.iter().any(|name| name == "blocks") {
         let only = format!("{},blocks", args.only.join(","));

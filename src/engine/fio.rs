@@ -1,4 +1,4 @@
-//! The fio engine: any fio from 3.33 on that is on `PATH`, run on the job text as it is.
+//! The fio engine: any fio from 3.28 on that is on `PATH`, run on the job text as it is.
 //!
 //! Enters: [`Task::job`]; fio runs in [`Task::directory`], so that files the job does not place land there, with the
 //! task's variables in its environment for `${VAR}`. Leaves: what its JSON says, all jobs and groups. It must not
@@ -18,8 +18,10 @@ use super::{Engine, EngineError, Probe, Task, native};
 use crate::record::{FailureKind, FioTrial, Note, Outcome, outcome_from_fio_json};
 use crate::sys::program::find_in;
 
-/// The oldest fio whose JSON this was checked against.
-const OLDEST: (u32, u32) = (3, 33);
+/// The oldest fio whose JSON this reads.
+const OLDEST: (u32, u32) = (3, 28);
+/// The oldest one that the tests run.
+const TESTED: (u32, u32) = (3, 33);
 /// How many of fio's messages become notes of a trial that succeeded.
 const MOST_NOTES: usize = 10;
 
@@ -49,7 +51,10 @@ impl Engine for Fio {
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
-        run_with(&program_of(&self.probe()?), task)
+        let probe = self.probe()?;
+        let mut outcome = run_with(&program_of(&probe), task)?;
+        outcome.notes.extend(untested_note(&probe.version).map(Note::from));
+        Ok(outcome)
     }
 }
 
@@ -60,7 +65,7 @@ fn program_of(probe: &Probe) -> PathBuf {
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
     let Some(fio) = find_in("fio", path) else {
         return unsupported(
-            "fio is not on PATH; install it (Debian, Ubuntu: apt-get install fio), version 3.33 or newer"
+            "fio is not on PATH; install it (Debian, Ubuntu: apt-get install fio), version 3.28 or newer"
                 .to_owned(),
         );
     };
@@ -83,13 +88,23 @@ fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
     match version_number(&version) {
         Some(number) if number >= OLDEST => Ok(Probe { version, path: Some(fio) }),
         Some(_) => unsupported(format!(
-            "{fio_name} is {version}, whose output differs; install fio 3.33 or newer (Debian 12, Ubuntu 24.04, or \
+            "{fio_name} is {version}, whose output differs; install fio 3.28 or newer (Debian 12, Ubuntu 22.04, or \
              https://github.com/axboe/fio) and put it first on PATH"
         )),
         None => unsupported(format!(
-            "{fio_name} says its version is '{version}', not fio-3.33 or newer; put the real fio first on PATH"
+            "{fio_name} says its version is '{version}', not fio-3.28 or newer; put the real fio first on PATH"
         )),
     }
+}
+
+/// That assay's tests run newer ones.
+fn untested_note(version: &str) -> Option<String> {
+    let is_older = version_number(version).is_some_and(|number| number < TESTED);
+    is_older.then(|| {
+        format!(
+            "{version} is older than those that assay is tested with, 3.33 and later: its results are read, and what its jobs do may differ"
+        )
+    })
 }
 
 /// (3, 33) from `fio-3.33` or `fio-3.36-12-gabcdef`.
@@ -379,6 +394,8 @@ mod tests {
         assert_eq!(version_number("fio-3.36-12-gabcdef"), Some((3, 36)));
         assert_eq!(version_number("fio-4.0"), Some((4, 0)));
         assert!((3, 9) < OLDEST && (4, 0) > OLDEST);
+        assert!(untested_note("fio-3.28").unwrap().starts_with("fio-3.28 is older"));
+        assert_eq!((untested_note("fio-3.33"), untested_note("fio-4.0")), (None, None));
         assert_eq!(version_number("flexible io 3"), None);
     }
 
@@ -389,7 +406,8 @@ mod tests {
         assert!(reason(probe_in(path)).contains("apt-get install fio"));
         assert!(reason(probe_in(None)).contains("not on PATH"));
         for (script, part) in [
-            ("echo fio-3.16", "fio-3.16, whose output differs; install fio 3.33 or newer"),
+            ("echo fio-3.16", "fio-3.16, whose output differs; install fio 3.28 or newer"),
+            ("echo fio-3.27", "fio-3.27, whose output differs"),
             ("echo hello", "says its version is 'hello'"),
             ("exit 4", "exit code 4"),
         ] {
@@ -397,6 +415,8 @@ mod tests {
             let reason = reason(probe_in(path));
             assert!(reason.contains(part), "{reason}");
         }
+        fake_fio(directory.path(), "echo fio-3.28");
+        assert_eq!(probe_in(path).unwrap().version, "fio-3.28");
         fake_fio(directory.path(), "echo fio-3.37");
         let probe = probe_in(path).unwrap();
         assert_eq!((probe.version.as_str(), probe.path), ("fio-3.37", Some(directory.path().join("fio"))));

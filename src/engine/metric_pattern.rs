@@ -83,7 +83,15 @@ fn bad_regex(name: &str, regex: &str, error: &regex::Error) -> String {
 }
 
 impl Wanted<'_> {
+    /// What a terminal would show of a line that `\r` overwrites are its pieces: a pattern with `^` or `$` means these.
     fn look_at(&mut self, line: &str) {
+        self.look_at_piece(line);
+        if line.contains('\r') {
+            line.split('\r').for_each(|piece| self.look_at_piece(piece));
+        }
+    }
+
+    fn look_at_piece(&mut self, line: &str) {
         if let Some(group) = self.regex.captures_iter(line).filter_map(|found| found.get(1)).last() {
             self.last = Some(group.as_str().to_owned());
         }
@@ -195,6 +203,18 @@ mod tests {
         assert_eq!(parsed("a=(.):higher"), (regex("(.)"), Unit::Count, 1.0, Better::Higher));
         assert_eq!(parsed("a=(?:s|ms) (.):x"), (regex("(?:s|ms) (.):x"), Unit::Count, 1.0, Better::Lower));
         assert_eq!(parsed("a=k=(.)"), (regex("k=(.)"), Unit::Count, 1.0, Better::Lower));
+    }
+
+    #[test]
+    fn a_line_that_is_overwritten_is_looked_at_piece_by_piece() {
+        let patterns =
+            ["a=^done: ([0-9]+)", "b=([0-9]+) ops$"].map(|text| MetricPattern::parse(text).unwrap());
+        let mut wanted = Patterns::of(&patterns).unwrap();
+        wanted.look_at("10 %: 5 ops\r100 %: 7 ops\rdone: 3 in all");
+        let (samples, missing) = wanted.samples("the output");
+        assert_eq!((samples.iter().map(|s| s.value).collect::<Vec<_>>(), missing), (vec![3.0, 7.0], None));
+        wanted.look_at("done: 4");
+        assert_eq!(wanted.samples("the output").0[0].value, 4.0, "the last line counts");
     }
 
     #[test]

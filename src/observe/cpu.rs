@@ -12,7 +12,7 @@ use std::rc::Rc;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, Function, HIDDEN, Programs, Refused, Sink, Spot, Symbols, Watch, Watched, io_uring_note,
+    Event, Function, HIDDEN, Programs, Refused, Seen, Sink, Spot, Symbols, Watch, Watched, io_uring_note,
     is_io_urings_thread, lost_note,
 };
 use super::unseen::READER_DIED;
@@ -99,7 +99,8 @@ impl Observer for CpuObserver {
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| Unseen::watched("cpu is", refused.words()))?;
-        let (samples, lost) = watch.stop().ok_or_else(|| Unseen::watched("cpu is", READER_DIED))?;
+        let Seen { sink: samples, lost, .. } =
+            watch.stop().ok_or_else(|| Unseen::watched("cpu is", READER_DIED))?;
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
         outcome.notes.extend(lost_note("cpu", lost).map(Note::from));
         outcome.notes.extend(samples.of_io_uring());
@@ -289,6 +290,15 @@ mod tests {
             ("native_queued_spin_lock_slowpath", Some("locks")),
             ("blk_mq_submit_bio", Some("block")),
             ("zram_submit_bio", Some("driver")),
+            // Their names before Linux 5.16.
+            ("pagecache_get_page", Some("page-cache")),
+            ("find_get_pages_range_tag", Some("page-cache")),
+            ("add_to_page_cache_lru", Some("page-cache")),
+            ("__lock_page_killable", Some("page-cache")),
+            ("set_page_dirty", Some("page-cache")),
+            ("clear_page_dirty_for_io", Some("page-cache")),
+            ("__test_set_page_writeback", Some("page-cache")),
+            ("clear_page_erms", Some("memory")),
             ("memset_orig", None),
         ] {
             assert_eq!(rules.part(function), part, "{function}");

@@ -12,7 +12,7 @@ use std::time::Instant;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, distortion_note,
+    Event, Function, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, distortion_note,
     lost_note,
 };
 use super::unseen::READER_DIED;
@@ -84,11 +84,11 @@ impl Observer for LocksObserver {
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| Unseen::watched("locks are", refused.words()))?;
-        let (waits, lost) = watch.stop().ok_or_else(|| Unseen::watched("locks are", READER_DIED))?;
+        let Seen { sink: waits, lost, read } =
+            watch.stop().ok_or_else(|| Unseen::watched("locks are", READER_DIED))?;
         let mut outcome = Outcome { samples: samples(&waits, lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("locks", lost).map(Note::from));
-        // A wait is one event that it begins, and one that it ends.
-        outcome.notes.extend(distortion_note("locks", 2 * waits.all().count, self.begun.elapsed()));
+        outcome.notes.extend(distortion_note("locks", read, self.begun.elapsed()));
         if !waits.symbols.are_known() {
             outcome.notes.push(HIDDEN.into());
         }
@@ -108,9 +108,9 @@ const PERCPU: u32 = 16;
 const MUTEX: u32 = 32;
 
 /// All names of kinds.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "mutex", "rwsem_R", "rwsem_W", "spinlock", "rwlock_R", "rwlock_W", "pcpu-rwsem_R", "pcpu-rwsem_W",
-    "rtmutex", "rwlock-rt_R", "rwlock-rt_W", "other",
+    "rtmutex", "rwlock-rt_R", "rwlock-rt_W", "semaphore", "other",
 ];
 
 impl Kind {
@@ -143,6 +143,8 @@ impl Kind {
             }
             WRITE => "rwsem_W",
             READ => "rwsem_R",
+            // kernel/locking/semaphore.c has no flag of its own.
+            _ if self.0 == 0 => "semaphore",
             _ => "other",
         }
     }
@@ -353,7 +355,8 @@ mod tests {
             (PERCPU | WRITE, "pcpu-rwsem_W"),
             (MUTEX, "mutex"),
             (MUTEX | SPIN, "mutex"),
-            (0, "other"),
+            (0, "semaphore"),
+            (1 << 9, "other"),
             // Flags of a kernel to come do not change what is known.
             (WRITE | 1 << 9, "rwsem_W"),
         ] {

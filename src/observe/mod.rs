@@ -18,6 +18,7 @@ mod perf;
 mod rusage;
 mod subject;
 mod unseen;
+mod usage;
 mod waited;
 mod waits;
 mod wakers;

@@ -16,8 +16,8 @@ use std::time::Instant;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, distortion_note, io_uring_note,
-    lost_note,
+    Event, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, distortion_note,
+    io_uring_note, lost_note,
 };
 use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
@@ -34,17 +34,25 @@ const UNSEEN: &str = "unseen";
 const MOST_WAKERS: usize = 16;
 const LEAST_SHARE: f64 = 0.01;
 /// How the names of functions begin in which anybody waits.
-const GENERAL: [&str; 14] = [
+const GENERAL: [&str; 19] = [
     "schedule", "io_schedule", "blk_io_schedule", "bit_wait", "__wait_on_bit", "out_of_line_wait_on_bit",
-    "folio_wait_bit", "wait_for_completion", "__wait_for_common", "do_wait_for_common", "hrtimer_nanosleep",
-    "do_nanosleep", "rwsem_", "submit_bio_wait",
+    "folio_wait_bit", "__folio_lock", "folio_put_wait_locked",
+    // Of these three before Linux 5.16.
+    "wait_on_page_bit", "__lock_page", "put_and_wait_on_page", "wait_for_completion", "__wait_for_common",
+    "do_wait_for_common", "hrtimer_nanosleep", "do_nanosleep", "rwsem_", "submit_bio_wait",
 ];
 
 /// How the names of functions begin in which a thread waits because it has nothing to do: for a time, for another process, for a message.
-const IDLE: [&str; 20] = [
+const IDLE: [&str; 30] = [
     "do_wait", "kernel_wait4", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll",
     "common_nsleep", "futex_", "pipe_", "anon_pipe_", "do_sigtimedwait", "sigsuspend", "do_signal_stop",
     "unix_stream_", "io_wq_worker", "io_sq_thread", "msleep",
+    // Of io_wq_worker until Linux 6.3.
+    "io_wqe_worker", // ep_poll is mostly part of it.
+    "do_epoll_wait", // Sockets, terminals, inotify.
+    "wait_woken", "inet_csk_accept", "__skb_wait_for_more_packets", "__do_sys_pause", "__x64_sys_pause",
+    "__arm64_sys_pause", // Semaphores of System V.
+    "do_semtimedop", "__do_semtimedop",
     // What calls hrtimer_nanosleep, in which anybody waits, without common_nsleep.
     "__x64_sys_nanosleep", "__arm64_sys_nanosleep",
 ];
@@ -113,13 +121,12 @@ impl Observer for WaitsObserver {
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| Unseen::watched("waits are", refused.words()))?;
-        let (sleeps, lost) = watch.stop().ok_or_else(|| Unseen::watched("waits are", READER_DIED))?;
+        let Seen { sink: sleeps, lost, read } =
+            watch.stop().ok_or_else(|| Unseen::watched("waits are", READER_DIED))?;
         self.stacks = Some(StackKind::Waits.kept(&sleeps.folded()));
         let mut outcome = Outcome { samples: sleeps.samples(lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("waits", lost).map(Note::from));
-        // Each sleep is one event that it begins, one that it ends, and the waking.
-        let events = 3 * sleeps.by_stack.values().map(|slept| slept.all.count).sum::<u64>();
-        outcome.notes.extend(distortion_note("waits", events, self.begun.elapsed()));
+        outcome.notes.extend(distortion_note("waits", read, self.begun.elapsed()));
         outcome.notes.extend(sleeps.of_io_uring());
         if !sleeps.symbols.are_known() {
             outcome.notes.push(HIDDEN.into());
@@ -362,6 +369,30 @@ mod tests {
             sleeps.folded().text(),
             "vfs_write;__schedule 10\nvfs_write;jbd2_log_wait_commit;folio_wait_bit_common;io_schedule;__schedule 300\n"
         );
+    }
+
+    #[test]
+    fn a_wait_for_a_page_has_one_place_in_old_and_new_kernels() {
+        let kallsyms = "1000 t filemap_get_pages\n2000 t __lock_page\n3000 t wait_on_page_bit_common\n\
+                        4000 t put_and_wait_on_page_locked\n5000 t __folio_lock\n6000 t folio_wait_bit_common\n\
+                        7000 t folio_wait_writeback\n8000 t wait_on_page_writeback\n";
+        let sleeps = Sleeps::new(Place::at(0, 8), None, Symbols::parse(kallsyms));
+        for stack in [[0x3010, 0x2010], [0x3010, 0x4010], [0x6010, 0x5010]] {
+            assert_eq!(sleeps.place(&[&stack[..], &[0x1010]].concat()), "filemap_get_pages");
+        }
+        assert_eq!(sleeps.place(&[0x6010, 0x7010, 0x1010]), "folio_wait_writeback");
+        assert_eq!(sleeps.place(&[0x3010, 0x8010, 0x1010]), "wait_on_page_writeback");
+    }
+
+    #[test]
+    fn a_thread_with_nothing_to_do_is_idle_wherever_it_waits() {
+        for place in [
+            "io_wqe_worker", "do_epoll_wait", "wait_woken", "inet_csk_accept", "__skb_wait_for_more_packets",
+            "__do_sys_pause", "__do_semtimedop",
+        ] {
+            assert!(is_idle(place), "{place}");
+        }
+        assert!(!is_idle("jbd2_log_wait_commit") && !is_idle("__iomap_dio_rw"));
     }
 
     #[test]

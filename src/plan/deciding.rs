@@ -96,6 +96,14 @@ pub(super) fn paced(cells: &[CellSpec]) -> Vec<String> {
     names.into_iter().collect()
 }
 
+/// Whether every cell has jobs, and all of them ask for direct I/O.
+pub(super) fn direct(cells: &[CellSpec]) -> bool {
+    cells.iter().all(|cell| {
+        let sections = sections(cell);
+        !sections.is_empty() && sections.iter().all(|(_, job)| job.direct)
+    })
+}
+
 fn has_pace(job: &Job) -> bool {
     job.rate.is_limited() || pauses(job)
 }

@@ -69,6 +69,8 @@ pub struct Plan {
     pub show: Vec<String>,
     /// Sections with a rate or pauses in any cell.
     pub paced: Vec<String>,
+    /// All jobs of all cells ask for direct I/O.
+    pub direct: bool,
     /// Files the trials use; empty when `files_known` is false and nothing could be told.
     pub files: Vec<PlannedFile>,
     /// Whether `files` is complete: false for commands and for jobs that only fio understands.
@@ -106,7 +108,7 @@ impl Plan {
             Some(asked) => Some(deciding::completed(asked.clone(), &cells)),
             None => deciding::primary(&cells),
         };
-        let paced = deciding::paced(&cells);
+        let (paced, direct) = (deciding::paced(&cells), deciding::direct(&cells));
         let lead_in = leads_in(experiment, &cells);
         Ok(Plan {
             seed,
@@ -119,6 +121,7 @@ impl Plan {
             primary,
             show: experiment.show.clone(),
             paced,
+            direct,
             files: outlook.files,
             files_known: outlook.files_known,
             fio: outlook.fio,

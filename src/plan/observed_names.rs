@@ -35,7 +35,7 @@ const OF_WAITS: [&str; 8] = [
     "waits.preempted_time", "waits.wakeup_time", "waits.lost",
 ];
 /// What `--observe blocks` adds; the second half only where the device had such requests.
-const OF_BLOCKS: [&str; 41] = [
+const OF_BLOCKS: [&str; 47] = [
     "blocks.read_bios", "blocks.write_bios", "blocks.read_requests", "blocks.write_requests",
     "blocks.discards", "blocks.merges", "blocks.splits", "blocks.flushes", "blocks.flush_bios",
     "blocks.flush_time", "blocks.fua_writes", "blocks.metadata_bytes", "blocks.journal_bytes",
@@ -43,9 +43,11 @@ const OF_BLOCKS: [&str; 41] = [
     "blocks.audit_undecided", "blocks.events", "blocks.lost", "blocks.audit_first_violation",
     "blocks.read_request_size", "blocks.write_request_size", "blocks.merge_ratio", "blocks.sequential_share",
     "blocks.read.q2i.mean", "blocks.read.q2i.p99", "blocks.read.i2d.mean", "blocks.read.i2d.p99",
-    "blocks.read.d2c.mean", "blocks.read.d2c.p99", "blocks.read.q2c.mean", "blocks.read.q2c.p99",
-    "blocks.write.q2i.mean", "blocks.write.q2i.p99", "blocks.write.i2d.mean", "blocks.write.i2d.p99",
-    "blocks.write.d2c.mean", "blocks.write.d2c.p99", "blocks.write.q2c.mean", "blocks.write.q2c.p99",
+    "blocks.read.inserted_share", "blocks.read.q2d.mean", "blocks.read.q2d.p99", "blocks.read.d2c.mean",
+    "blocks.read.d2c.p99", "blocks.read.q2c.mean", "blocks.read.q2c.p99", "blocks.write.q2i.mean",
+    "blocks.write.q2i.p99", "blocks.write.i2d.mean", "blocks.write.i2d.p99", "blocks.write.inserted_share",
+    "blocks.write.q2d.mean", "blocks.write.q2d.p99", "blocks.write.d2c.mean", "blocks.write.d2c.p99",
+    "blocks.write.q2c.mean", "blocks.write.q2c.p99",
 ];
 /// What `--observe fs` adds, besides what each filesystem has.
 const OF_FS: [&str; 1] = ["fs.lost"];

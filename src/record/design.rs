@@ -51,6 +51,9 @@ pub struct Design {
     /// Sections with a rate or pauses in any cell: some of their sleep is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paced: Vec<String>,
+    /// All jobs of all cells ask for direct I/O.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
     /// How the cells of a round are ordered.
     #[serde(default)]
     pub order: Order,
@@ -189,6 +192,7 @@ impl Design {
             primary: None,
             show: Vec::new(),
             paced: Vec::new(),
+            direct: false,
             order: Order::default(),
             lead_in: false,
             stop: StopRule::default(),

@@ -85,7 +85,7 @@ fn graph<'a>(document: &Document<'_>, flame: &'a Flame) -> FlameGraph<'a> {
     };
     let one = match flame.operation {
         Operation::Counted => "an operation",
-        Operation::Trial => "a trial",
+        Operation::Trial | Operation::Unknown => "a trial",
     };
     FlameGraph {
         stacks: &flame.stacks,

@@ -20,6 +20,7 @@ pub fn design(plan: &Plan) -> Design {
         primary: plan.primary.clone(),
         show: plan.show.clone(),
         paced: plan.paced.clone(),
+        direct: plan.direct,
         order: Order::Independent,
         lead_in: plan.lead_in,
         stop: plan.stop,

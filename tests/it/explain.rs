@@ -79,11 +79,11 @@ fn a_run_is_watched_in_a_run_of_its_own() {
     assert!(!verdict(&report).is_empty(), "{report}");
     assert_eq!(told, after, "explain ends with the report");
     // Fewer observers later take nothing away from the report.
-    sandbox.succeed(&["explain", "1", "-q", "--only", "waits", "--rounds", "1"]);
+    sandbox.succeed(&["explain", "1", "-q", "--only", "waits", "--rounds", "4"]);
     assert_eq!(sandbox.export("3").design.explains.unwrap().observers, ["waits"]);
     assert_eq!(sandbox.succeed(&["report", "1"]), after);
     assert!(!report.contains("price of watching"), "{report}");
-    assert!(after.contains("price of watching, run 2 (4 rounds)"), "{after}");
+    assert!(after.contains("price of watching, run 2 (5 rounds)"), "{after}");
     let words = after.split_whitespace().collect::<Vec<_>>().join(" ");
     // On a busy machine the watched trials may be the faster ones.
     let either = ["BS=4k: watching cost ", "BS=4k: watched trials were better by "];
@@ -131,7 +131,7 @@ fn a_run_is_explained_right_after_its_verdict() {
     let words = ["run", "job.fio", "--vary", "fsync=0,1", "--rounds", "4", "--explain"];
     let plan = sandbox.succeed(&[&words[..], &["--plan"]].concat());
     let expected =
-        "after the verdict, to explain it\n  4 rounds of each cell, unwatched and watched (24 trials): ";
+        "after the verdict, to explain it\n  5 rounds of each cell, unwatched and watched (30 trials): ";
     assert!(plan.contains(expected), "{plan}");
     let output = sandbox.run(&[&words[..], &["--html", "page.html"]].concat());
     assert!(output.status.success(), "{}", said(&output));
@@ -141,13 +141,13 @@ fn a_run_is_explained_right_after_its_verdict() {
     assert_eq!(errors(&output).matches("report with pictures: page.html").count(), 1, "{}", said(&output));
     let (told, report) = (String::from_utf8(output.stdout.clone()).unwrap(), errors(&output));
     assert!(
-        report.contains("watching run 1: 4 rounds of its 2 cells, each unwatched and watched ("),
+        report.contains("watching run 1: 5 rounds of its 2 cells, each unwatched and watched ("),
         "{report}"
     );
-    assert_eq!(told.matches("price of watching, run 2 (4 rounds)").count(), 1, "{told}");
+    assert_eq!(told.matches("price of watching, run 2 (5 rounds)").count(), 1, "{told}");
     // What is dear watches in trials of its own.
     assert!(report.contains("(blocks;"), "{report}");
-    assert_eq!(watched(&sandbox.export("2")).len(), 24);
+    assert_eq!(watched(&sandbox.export("2")).len(), 30);
     // A program reads one document.
     let json = sandbox.succeed(&[&words[..], &["-q", "--format", "json"]].concat());
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -198,7 +198,7 @@ fn a_baseline_against_itself_and_commands_are_watched_as_well() {
     let sandbox = Sandbox::new();
     sandbox
         .succeed(&["run", "-q", "--aa", "--vary", "n=1,2", "--rounds", "2", "--", "sh", "-c", "exit 0 ${n}"]);
-    let output = sandbox.run(&["explain", "1", "--rounds", "1", "--only", "cpu"]);
+    let output = sandbox.run(&["explain", "1", "--rounds", "1", "--only", "cpu", "--flame", "graphs"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("nobody knows it: fewer than 4 rounds"), "{}", said(&output));
     let by = sandbox.export("2");
@@ -258,7 +258,7 @@ fn a_run_of_others_is_watched_only_with_trust() {
     assert_eq!((proof.exists(), runs(&sandbox)), (false, 1));
     // It can be read, and with trust it is said what will be run before it is.
     sandbox.succeed(&["explain", "1", "--no-watch"]);
-    let trusted = sandbox.run(&["explain", "1", "--only", "extents", "--rounds", "1", "--trust"]);
+    let trusted = sandbox.run(&["explain", "1", "--only", "extents", "--rounds", "4", "--trust"]);
     assert!(trusted.status.success(), "{}", said(&trusted));
     assert!(said(&trusted).contains(&format!("run: {hook}  (after each trial)")), "{}", said(&trusted));
     assert_eq!((proof.exists(), runs(&sandbox)), (true, 2));
@@ -321,6 +321,7 @@ fn a_wrong_request_is_refused() {
         (&["explain", "nobody"], "no run is called 'nobody'"),
         (&["explain", "1", "--only", "lock"], "there is no observer 'lock'"),
         (&["explain", "1", "--rounds", "0"], "0 is not in 1..="),
+        (&["explain", "1", "--rounds", "3"], "3 rounds can explain nothing: it takes 4"),
         (&["explain", "1", "--no-watch", "--only", "cpu"], "cannot be used with"),
         (&["explain", "1", "--keep-traces", "--only", "cpu"], "keeps what blocks sees"),
     ] {
@@ -417,6 +418,6 @@ fn killed_while_it_watches_it_leaves_a_store_that_works() {
     // What did not come to its end explains nothing, and is not in the way of the next one.
     assert!(!sandbox.succeed(&["report", "1"]).contains("price of watching"));
     assert_eq!(sandbox.run(&["run", "--resume", "2"]).status.code(), Some(2));
-    sandbox.succeed(&["explain", "1", "-q", "--rounds", "1", "--only", "cpu"]);
+    sandbox.succeed(&["explain", "1", "-q", "--rounds", "1", "--only", "cpu", "--flame", "graphs"]);
     assert_eq!(watched(&sandbox.export("3")).len(), 8);
 }

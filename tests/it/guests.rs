@@ -172,7 +172,8 @@ fn two_kernels_are_compared_on_the_same_job() {
 
 /// The same guests watched: each cell once, beside its unwatched twin.
 fn watched_beside_unwatched_twins(sandbox: &Sandbox) {
-    let words = ["explain", "1", "-q", "--rounds", "1", "--only", "cpu,locks,waits,blocks,fs"];
+    let words =
+        ["explain", "1", "-q", "--rounds", "1", "--keep-traces", "--only", "cpu,locks,waits,blocks,fs"];
     let output = run(sandbox, &words);
     assert!(output.status.success(), "{}", failure(&words, &output));
     nothing_left(sandbox);

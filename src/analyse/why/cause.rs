@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::super::budget::{Asleep, BudgetLine, BudgetPart};
 use super::super::comparison::{Interval, RowKey};
 use crate::record::{Direction, Unit};
+use crate::stats::sequential::FEWEST_ROUNDS;
 
 /// Why one candidate differs from the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,7 +25,14 @@ pub struct Why {
     pub is_better: bool,
     /// The place of the pair's sum among `analysis.budgets`; `None`: its workers were not counted.
     pub budget: Option<usize>,
-    /// What the judged latency is made of, where a pace sets the time between operations, so that the budget does not tell it.
+    /// Trials take as long in both arms, and nothing tells how much they do: no time or count is known for what was done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
+    /// A quantile or the longest decides, while sum and causes are of the mean operation: these only go with it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_mean: bool,
+    /// What the judged latency is made of, where a pace sets the time between operations or a quantile decides, so that the budget does not
+    /// tell it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<(LatencyPart, BudgetLine)>,
     /// What the trials were watched for; `None`: for what every trial counts only.
@@ -51,6 +59,32 @@ pub struct Why {
     pub unexplained_ns: Option<Interval>,
 }
 
+/// A stage of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestStage {
+    /// From the bio to the request (Q2I, as blktrace calls it): splits, merges, waiting for a free request.
+    Queued,
+    /// From the request to the driver (I2D): the scheduler.
+    Waiting,
+    /// From the bio to the driver (Q2D): both of these, where not all requests waited.
+    Issued,
+    /// At the driver and the device (D2C).
+    Device,
+}
+
+impl RequestStage {
+    /// In the names of metrics.
+    pub(super) fn metric(self) -> &'static str {
+        match self {
+            RequestStage::Queued => "q2i",
+            RequestStage::Waiting => "i2d",
+            RequestStage::Issued => "q2d",
+            RequestStage::Device => "d2c",
+        }
+    }
+}
+
 /// A part of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +95,8 @@ pub enum LatencyPart {
     BeforeIssue,
     /// A sync that follows writes, and is no part of their latency.
     Sync,
+    /// The 99th percentile of a stage of the requests of its direction, which stands beside a quantile.
+    Requests(RequestStage),
 }
 
 /// A large part of the difference that no cause names: it is not told from 0, or less than matters.
@@ -102,6 +138,17 @@ pub struct Watching {
     pub distorted: bool,
 }
 
+impl Watching {
+    /// Whether so many rounds can show a difference.
+    #[must_use]
+    pub fn can_tell(&self) -> bool {
+        self.rounds >= FEWEST_ROUNDS
+    }
+
+    /// The fewest that can.
+    pub const FEWEST: usize = FEWEST_ROUNDS;
+}
+
 /// How far a cause can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +181,9 @@ pub struct Cause {
     pub share: Option<f64>,
     /// Measured while watching cost too much.
     pub distorted: bool,
+    /// Only one arm has the place, and the arms have different kernels: the other may call it otherwise, or have it within its caller.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub renamed: bool,
     /// What shows it.
     pub evidence: Vec<Evidence>,
 }
@@ -150,8 +200,15 @@ impl Cause {
             of_all_jobs: false,
             share: None,
             distorted: false,
+            renamed: false,
             evidence,
         }
+    }
+
+    /// Makes it no part of a sum.
+    pub(super) fn only_goes_with(&mut self) {
+        self.grade = self.grade.max(Grade::GoesWith);
+        (self.part, self.share) = (None, None);
     }
 
     /// Its difference of time, in ns an operation.

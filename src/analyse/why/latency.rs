@@ -1,24 +1,61 @@
-//! What a judged latency is made of, where the pace of a job sets the time between its operations.
+//! What a judged latency is made of, where the budget does not tell it: the pace of a job sets the time between its operations, or a quantile
+//! or the longest decides, of which the budget, a sum of means, knows nothing.
 //!
-//! Enters: a pair. Leaves: times in both arms, with their differences over rounds. Nothing is left of a job without a pace, of which the
-//! budget says it all, or of a metric that is no latency. It must not know how a part is worded.
+//! Enters: a pair. Leaves: times in both arms, with their differences over rounds. Nothing is left of a metric that is no latency. It must
+//! not know how a part is worded.
 
 use super::super::budget::BudgetLine;
 use super::super::comparison::Interval;
-use super::cause::LatencyPart;
+use super::cause::{LatencyPart, RequestStage};
 use super::pair::Pair;
+use super::source::Source;
 use crate::record::Unit;
 
 /// A rest below this share of the latency is the clock's.
 const LEAST_REST: f64 = 0.01;
 
+/// Stages of requests whose quantiles stand beside that of a latency.
+const STAGES: [RequestStage; 2] = [RequestStage::Issued, RequestStage::Device];
+
+/// Whether a metric is no mean of operations, but a quantile or the longest: `read.clat_ns.p99`, `lat_p99`, `write.lat_ns.max`.
+pub(super) fn is_of_the_tail(metric: &str) -> bool {
+    let mut words = metric.split(|c: char| !c.is_ascii_alphanumeric()).peekable();
+    let is_quantile = |word: &str| {
+        word.strip_prefix('p')
+            .is_some_and(|of| !of.is_empty() && of.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    while let Some(word) = words.next() {
+        if is_quantile(word) || matches!(word, "max" | "longest") && words.peek().is_none() {
+            return true;
+        }
+    }
+    false
+}
+
 /// The parts of the latency that decides, with their times in ns.
 pub(super) fn latency(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
+    let of_requests = if is_of_the_tail(&pair.metric) { of_requests(pair) } else { Vec::new() };
+    of_requests.into_iter().chain(of_a_pace(pair)).collect()
+}
+
+/// The 99th percentile of stages of the requests of its direction, where the block layer was watched.
+fn of_requests(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
+    let direction = named(&pair.metric).map(|(direction, ..)| direction);
+    let Some((direction, watched)) = direction.zip(pair.watched.as_ref()) else { return Vec::new() };
+    let of = |stage: RequestStage| {
+        let metric = format!("blocks.{direction}.{}.p99", stage.metric());
+        Some((LatencyPart::Requests(stage), time(&watched.source, &metric, Unit::Seconds)?))
+    };
+    STAGES.into_iter().filter_map(of).collect()
+}
+
+/// The parts of one whose job has a pace.
+fn of_a_pace(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
     if !pair.budget.is_some_and(|budget| budget.asleep.with_pauses) {
         return Vec::new();
     }
     let Some((direction, kind, statistic)) = named(&pair.metric) else { return Vec::new() };
-    let of = |metric: &str| time(pair, metric);
+    let of = |metric: &str| time(&pair.own, metric, Unit::Nanoseconds);
     let whole = kind == "lat_ns";
     let service = of(&format!("{direction}.clat_ns.{statistic}")).filter(|_| whole);
     let before = service.filter(|_| statistic == "mean").and_then(|service| {
@@ -43,18 +80,20 @@ fn named(metric: &str) -> Option<(&str, &str, &str)> {
         .then_some((direction, kind, statistic))
 }
 
-fn time(pair: &Pair<'_>, metric: &str) -> Option<BudgetLine> {
-    let found = pair.own.plain(metric, Unit::Nanoseconds)?;
+fn time(source: &Source<'_>, metric: &str, unit: Unit) -> Option<BudgetLine> {
+    let ns = if unit == Unit::Seconds { 1e9 } else { 1.0 };
+    let found = source.plain(metric, unit)?;
     let Interval { estimate, low, high } = found.difference?;
     Some(BudgetLine {
-        baseline_ns: found.baseline,
-        candidate_ns: found.candidate,
-        difference_ns: Interval { estimate, low, high },
+        baseline_ns: ns * found.baseline,
+        candidate_ns: ns * found.candidate,
+        difference_ns: Interval { estimate: ns * estimate, low: ns * low, high: ns * high },
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::cause::Grade;
     use super::super::made_pair::{explained, run_with};
     use super::*;
 
@@ -72,6 +111,38 @@ mod tests {
         run.design.paced = if paced { vec!["w".to_owned()] } else { Vec::new() };
         let why = explained(&run);
         why.latency.iter().map(|(part, time)| (*part, time.difference_ns.estimate.round() as i64)).collect()
+    }
+
+    #[test]
+    fn quantiles_and_the_longest_are_no_means() {
+        for metric in
+            ["read.clat_ns.p99", "write.lat_ns.p99.9", "sync.lat_ns.max", "lat_p95", "p50", "waits.longest"]
+        {
+            assert!(is_of_the_tail(metric), "{metric}");
+        }
+        for metric in ["write.bw", "write.clat_ns.mean", "max_rss", "pgbench.tps", "runtime"] {
+            assert!(!is_of_the_tail(metric), "{metric}");
+        }
+    }
+
+    #[test]
+    fn causes_of_the_mean_only_go_with_a_quantile() {
+        let mut run = run_with(&[
+            ("write.clat_ns.p99", 100_000.0, 400_000.0),
+            ("blocks.lost", 0.0, 0.0),
+            ("blocks.write.d2c.p99", 80e-6, 350e-6),
+            ("locks.lost", 0.0, 0.0),
+            ("locks.at.rwsem_W.f", 0.0, 0.7),
+        ]);
+        run.design.primary = Some("write.clat_ns.p99".to_owned());
+        let why = explained(&run);
+        assert!(why.of_mean && why.unexplained_ns.is_none() && why.unsure.is_empty());
+        assert!(why.causes.iter().any(|cause| cause.rule == "lock_wait"), "{why:?}");
+        assert!(why.causes.iter().all(|cause| cause.grade != Grade::AccountsFor && cause.share.is_none()));
+        let [(LatencyPart::Requests(RequestStage::Device), time)] = why.latency.as_slice() else {
+            panic!("{why:?}")
+        };
+        assert!((time.difference_ns.estimate - 270_000.0).abs() < 3_000.0, "{time:?}");
     }
 
     #[test]

@@ -22,16 +22,16 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-pub use cause::{Cause, Evidence, Grade, LatencyPart, Standing, Unsure, Watching, What, Why};
+pub use cause::{Cause, Evidence, Grade, LatencyPart, RequestStage, Standing, Unsure, Watching, What, Why};
 pub use flames::{Flame, Stack, flames};
-pub use stages::{RequestStage, RequestTimes, request_times};
+pub use stages::{RequestTimes, request_times};
 
 use std::cell::OnceCell;
 
 use pair::{Pair, WatchedRun};
 use standing::{pairs, standing as standing_of};
 
-use super::budget::Budget;
+use super::budget::{Budget, Operation};
 use super::comparison::{Analysis, Comparison, RowKey};
 use super::table::Table;
 use crate::record::Run;
@@ -68,6 +68,11 @@ pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
 }
 
 fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
+    let is_its = |budget: &Budget| {
+        budget.row == of.row && budget.baseline == of.baseline.arm && budget.candidate == of.candidate.arm
+    };
+    let budget = analysis.budgets.iter().position(is_its);
+    let is_known = |at: &usize| analysis.budgets[*at].operation != Operation::Unknown;
     Why {
         row: RowKey { levels: of.row.levels.clone(), job: of.row.job.clone() },
         metric: of.metric.name.clone(),
@@ -76,9 +81,9 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         standing,
         is_better: of.is_better() == Some(true),
         latency: Vec::new(),
-        budget: analysis.budgets.iter().position(|budget| {
-            budget.row == of.row && budget.baseline == of.baseline.arm && budget.candidate == of.candidate.arm
-        }),
+        budget: budget.filter(is_known),
+        of_mean: latency::is_of_the_tail(&of.metric.name),
+        uncounted: budget.is_some_and(|at| !is_known(&at)),
         watching: None,
         causes: Vec::new(),
         unnamed_ns: 0.0,
@@ -96,10 +101,17 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         let found = (rule.find)(pair, &causes);
         causes.extend(found);
     }
+    // How long something took says nothing where one arm may have done more of it.
+    causes.retain(|cause| !(nothing.uncounted && cause.time.is_some()));
+    let nothing = Why { of_mean: latency::is_of_the_tail(&pair.metric), ..nothing };
+    if nothing.of_mean {
+        causes.retain(|cause| cause.time.is_none_or(|time| pair.is_longer_in_the_worse(&time)));
+        causes.iter_mut().for_each(Cause::only_goes_with);
+    }
     causes.sort_by(|a, b| a.rank().cmp(&b.rank()).then(b.size_ns().total_cmp(&a.size_ns())));
     let named: f64 =
         causes.iter().filter(|cause| cause.grade == Grade::AccountsFor).filter_map(Cause::estimate_ns).sum();
-    let sum = pair.budget.map(|budget| {
+    let sum = pair.budget.filter(|_| !nothing.of_mean).map(|budget| {
         let whole = budget.total.difference_ns.estimate;
         (whole - named - budget.unexplained_ns.estimate, budget.unexplained_ns)
     });
@@ -107,8 +119,11 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         metric: pair.metric.clone(),
         is_better: pair.worse == 0,
         latency: latency::latency(pair),
-        unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(pair, budget, &causes)),
-        smaller: rules::smaller(pair),
+        unsure: match pair.budget.filter(|_| !nothing.of_mean) {
+            Some(budget) => unsure(pair, budget, &causes),
+            None => Vec::new(),
+        },
+        smaller: if nothing.uncounted { Vec::new() } else { rules::smaller(pair) },
         watching: pair.watching(),
         storage: rules::storage(pair),
         woken: pair.woken,

@@ -40,6 +40,10 @@ pub(super) const DEVICE_TIMES: [&str; 2] = ["blocks.read.d2c.mean", "blocks.writ
 pub(super) const REQUEST_SIZES: [&str; 2] = ["blocks.read_request_size", "blocks.write_request_size"];
 /// Flushes as the block layer saw them, and their time (`--observe blocks`).
 pub(super) const FLUSHES: &str = "blocks.flushes";
+/// Writes with data, as bios (`--observe blocks`).
+pub(super) const WRITE_BIOS: &str = "blocks.write_bios";
+/// Bios that ask for one, also where a device has no requests (`--observe blocks`).
+pub(super) const FLUSH_BIOS: &str = "blocks.flush_bios";
 /// The time of all flushes (`--observe blocks`).
 pub(super) const FLUSH_TIME: &str = "blocks.flush_time";
 /// What was written to the journal (`--observe blocks`).
@@ -104,7 +108,7 @@ pub(super) fn part_of_sleep(function: &str) -> BudgetPart {
 /// Whether waiters for a lock of this kind do nothing but sleep. For a mutex they may spin first, and the wait is both (`--observe locks`
 /// counts it as one).
 pub(super) fn only_sleeps(kind: &str) -> bool {
-    ["rwsem", "pcpu-rwsem", "percpu-rwsem", "rtmutex"].iter().any(|name| kind.starts_with(name))
+    ["rwsem", "pcpu-rwsem", "percpu-rwsem", "rtmutex", "semaphore"].iter().any(|name| kind.starts_with(name))
 }
 
 /// Whether a place is the way into a mutex.
@@ -143,6 +147,7 @@ mod tests {
             assert_eq!(part_of_sleep(function), BudgetPart::Asleep, "{function}");
         }
         assert!(spins("spinlock") && spins("rwlock_W") && !spins("rwsem_W") && !spins("mutex"));
+        assert!(only_sleeps("semaphore"));
         assert!(only_sleeps("rwsem_W") && only_sleeps("pcpu-rwsem_R") && only_sleeps("rtmutex"));
         assert!(!only_sleeps("mutex") && !only_sleeps("rwlock_R") && !only_sleeps("unknown"));
         assert!(is_mutex("__mutex_lock.constprop.0") && !is_mutex("rt_mutex_slowlock"));

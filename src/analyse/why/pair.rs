@@ -6,6 +6,8 @@
 //! Watched sleep ends when the thread runs again; the kernel's count of it ends when the thread is woken, and what it then waits for a
 //! processor is waiting to run. So that causes are pieces of the parts they belong to, a pair counts that wait with the sleep it ended.
 
+use std::collections::BTreeSet;
+
 use super::super::budget::{Budget, BudgetLine, BudgetPart, Operation};
 use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
 use super::super::table::Table;
@@ -17,6 +19,8 @@ use crate::record::{Direction, Factor, NoteKind, Run, Unit};
 
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
 const LEAST_CHANGE: f64 = 0.05;
+/// The kernel that ran a trial.
+const RELEASE: &str = "kernel.release";
 /// Times below this share of the whole difference explain nothing of it.
 const TRIFLE: f64 = 0.02;
 
@@ -28,7 +32,7 @@ pub(super) struct Pair<'a> {
     pub(super) arms: [&'a str; 2],
     /// Which of them is worse.
     pub(super) worse: usize,
-    /// Where the time went; `None`: nobody counted it.
+    /// Where the time went; `None`: nobody counted it, or nobody knows what for.
     pub(super) budget: Option<&'a Budget>,
     /// Counts of every trial.
     pub(super) own: Source<'a>,
@@ -40,6 +44,8 @@ pub(super) struct Pair<'a> {
     pub(super) facts: &'a [FactDifference],
     /// What the arms differ in by design.
     pub(super) factor: Option<&'a Factor>,
+    /// The arms' kernels have functions of different names.
+    other_kernels: bool,
     run: &'a Run,
 }
 
@@ -83,20 +89,23 @@ impl<'a> Pair<'a> {
             .iter()
             .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
         let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
-        let own = Source { table, cells: [base, cand], beside: None, job, operation };
+        let rate = budget.and_then(|budget| budget.rate.as_deref());
+        let own = Source { table, cells: [base, cand], beside: None, job, operation, rate };
         let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(run, own));
         let mut pair = Pair {
             metric: of.metric.name.clone(),
             arms,
             worse: usize::from(of.is_better() == Some(false)),
-            budget,
+            budget: budget.filter(|budget| budget.operation != Operation::Unknown),
             own,
             watched,
             woken: None,
             facts: &analysis.differences,
             factor: run.design.factors.iter().find(|factor| factor.name == analysis.factor),
+            other_kernels: false,
             run,
         };
+        pair.other_kernels = pair.have_other_kernels();
         pair.woken = pair.woken_wait().filter(|woken| pair.matters(woken) && pair.has_waited(woken));
         Some(pair)
     }
@@ -217,7 +226,9 @@ impl<'a> Pair<'a> {
         let whole = self.watched.as_ref().is_some_and(|watched| watched.whole);
         let counted = |part: &BudgetPart| self.part(*part).is_some();
         let whole = whole && !loses_events(source, metric);
-        let part = part.map(|part| self.counted_in(part)).filter(counted).filter(|_| whole && !distorted);
+        let renamed = self.other_kernels && (time.baseline_ns == 0.0) != (time.candidate_ns == 0.0);
+        let part = part.map(|part| self.counted_in(part)).filter(counted);
+        let part = part.filter(|_| whole && !distorted && !renamed);
         let seconds = |ns: f64| ns / 1e9;
         let of = time.difference_ns;
         let evidence = Evidence {
@@ -235,14 +246,29 @@ impl<'a> Pair<'a> {
         let share = part.and_then(|_| self.share(of.estimate));
         let of_all_jobs = source.is_of_all_jobs(&[metric]);
         let cause = Cause::new(rule, grade, what, vec![evidence]);
-        Cause { part, time: Some(time), of_all_jobs, share, distorted, ..cause }
+        Cause { part, time: Some(time), of_all_jobs, share, distorted, renamed, ..cause }
     }
 
     /// Whether a fact of a trial of either arm is so.
     pub(super) fn has_fact(&self, name: &str, is_so: impl Fn(&str) -> bool) -> bool {
-        let mine = self.run.trials.iter().filter(|trial| self.own.cells.contains(&trial.cell));
-        let facts = mine.filter_map(|trial| self.run.facts.get(trial.facts? as usize)?.get(name));
-        facts.into_iter().any(is_so)
+        self.own.cells.iter().any(|cell| self.values_of(*cell, name).any(&is_so))
+    }
+
+    /// A fact of a cell's trials.
+    fn values_of<'f>(&'f self, cell: u32, fact: &'f str) -> impl Iterator<Item = &'a str> + 'f {
+        let mine = self.run.trials.iter().filter(move |trial| trial.cell == cell);
+        mine.filter_map(move |trial| self.run.facts.get(trial.facts? as usize)?.get(fact))
+    }
+
+    /// Whether no kernel ran trials of both arms.
+    fn have_other_kernels(&self) -> bool {
+        let [base, cand] = self.own.cells.map(|cell| self.values_of(cell, RELEASE).collect::<BTreeSet<_>>());
+        !base.is_empty() && !cand.is_empty() && base.is_disjoint(&cand)
+    }
+
+    /// Whether all jobs of the run ask for direct I/O.
+    pub(super) fn is_direct(&self) -> bool {
+        self.run.design.direct
     }
 
     /// Whether the job does I/O in a direction: the device's counters also count others, and what a filesystem reads to write. Of
@@ -302,7 +328,7 @@ impl<'a> Pair<'a> {
         self.share(part.difference_ns.estimate)
     }
 
-    fn is_longer_in_the_worse(&self, time: &BudgetLine) -> bool {
+    pub(super) fn is_longer_in_the_worse(&self, time: &BudgetLine) -> bool {
         (time.difference_ns.estimate > 0.0) == (self.worse == 1)
     }
 

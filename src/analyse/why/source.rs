@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::budget::{BudgetLine, OPERATIONS, Operation};
+use super::super::budget::{BudgetLine, OPERATIONS, Operation, RUNTIME};
 use super::super::comparison::Interval;
 use super::super::rounds_difference::{Both, difference};
 use super::super::table::{Point, Table};
@@ -24,6 +24,8 @@ pub(super) struct Source<'a> {
     pub(super) job: &'a str,
     /// What counts and times are for, as in the budget of the pair.
     pub(super) operation: Operation,
+    /// The rate of which operations are made, as there.
+    pub(super) rate: Option<&'a str>,
 }
 
 /// Values of one cell by round.
@@ -45,7 +47,7 @@ impl Source<'_> {
         match self.operation {
             Operation::Counted if self.is_of_all_jobs(names) => "an operation of all jobs",
             Operation::Counted => "an operation",
-            Operation::Trial => "a trial",
+            Operation::Trial | Operation::Unknown => "a trial",
         }
     }
 
@@ -196,6 +198,13 @@ impl Source<'_> {
 
     /// What was done, by round; the whole trial did what its jobs did, where it has no sum of its own.
     pub(super) fn operations(&self, arm: usize, whole: bool) -> Option<ByRound> {
+        if let Some(rate) = self.rate {
+            let [(_, rates), (_, took)] = [self.column(arm, rate)?, self.column(arm, RUNTIME)?];
+            let of = |(round, rate): (u32, Point)| {
+                Some((round, Point { value: rate.value * took.get(&round)?.value, ..rate }))
+            };
+            return Some(rates.into_iter().filter_map(of).collect());
+        }
         let metrics = || self.table.metrics().iter().zip(0_u32..);
         let own = if whole { "" } else { self.job };
         let of = |names: &&[&str], job: Option<&str>| {

@@ -7,36 +7,13 @@ use serde::Serialize;
 
 use super::super::comparison::{Analysis, RowKey};
 use super::super::table::Table;
-use super::cause::Evidence;
+use super::cause::{Evidence, RequestStage};
 use super::pair::{Pair, WatchedRun};
 use super::standing::pairs;
 use crate::record::{Direction, Run, Unit};
 
-/// A stage of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestStage {
-    /// From the bio to the request (Q2I, as blktrace calls it): splits, merges, waiting for a free request.
-    Queued,
-    /// From the request to the driver (I2D): the scheduler.
-    Waiting,
-    /// At the driver and the device (D2C).
-    Device,
-}
-
-impl RequestStage {
-    /// All of them, in order.
-    pub const ALL: [RequestStage; 3] = [RequestStage::Queued, RequestStage::Waiting, RequestStage::Device];
-
-    /// In the names of metrics.
-    fn metric(self) -> &'static str {
-        match self {
-            RequestStage::Queued => "q2i",
-            RequestStage::Waiting => "i2d",
-            RequestStage::Device => "d2c",
-        }
-    }
-}
+/// Where fewer of the requests were inserted in either arm, the rest went to the driver at once, and nobody would know the two stages before.
+const INSERTED: f64 = 0.9;
 
 /// The mean time of the requests of one direction in both arms, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,8 +26,11 @@ pub struct RequestTimes {
     pub candidate: String,
     /// Of reads or of writes.
     pub direction: Direction,
-    /// Stages that both arms have: a device without a queue has none of the first two.
+    /// Stages that both arms have: a device without a queue has none of the first two, and instead of these it is all the way to the driver
+    /// where some requests did not wait to be issued.
     pub stages: Vec<(RequestStage, Evidence)>,
+    /// Bios were merged or split in either arm.
+    pub merged: bool,
     /// From the bio to its end (Q2C). Means of stages are of requests, this one of bios: where many bios make a request, or one makes many, it
     /// is not their sum.
     pub whole: Evidence,
@@ -81,14 +61,24 @@ pub fn request_times(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> V
                 source.plain(&format!("blocks.{}.{stage}.mean", direction.name()), Unit::Seconds)
             };
             let Some(whole) = mean("q2c") else { continue };
-            let stages =
-                RequestStage::ALL.into_iter().filter_map(|stage| Some((stage, mean(stage.metric())?)));
+            let share = format!("blocks.{}.inserted_share", direction.name());
+            let were_inserted = |share: Evidence| share.baseline.min(share.candidate) >= INSERTED;
+            let before: &[RequestStage] = match source.plain(&share, Unit::Count).is_some_and(were_inserted) {
+                true => &[RequestStage::Queued, RequestStage::Waiting],
+                false => &[RequestStage::Issued],
+            };
+            let stages = before.iter().chain([&RequestStage::Device]).copied();
+            let stages = stages.filter_map(|stage| Some((stage, mean(stage.metric())?)));
+            let some = |name: &str| {
+                source.plain(name, Unit::Count).is_some_and(|of| of.baseline.max(of.candidate) > 0.0)
+            };
             all.push(RequestTimes {
                 row: row.clone(),
                 baseline: of.baseline.arm.clone(),
                 candidate: of.candidate.arm.clone(),
                 direction,
                 stages: stages.collect(),
+                merged: some("blocks.merges") || some("blocks.splits"),
                 whole,
                 distorted: watched.requests_distorted,
             });
@@ -107,8 +97,11 @@ mod tests {
     fn each_direction_has_the_stages_that_both_arms_have() {
         let run = run_with(&[
             ("blocks.lost", 0.0, 0.0),
+            ("blocks.merges", 0.0, 0.0),
+            ("blocks.write.inserted_share", 1.0, 0.95),
             ("blocks.write.q2i.mean", 2e-6, 2e-6),
             ("blocks.write.i2d.mean", 1e-6, 9e-6),
+            ("blocks.write.q2d.mean", 3e-6, 11e-6),
             ("blocks.write.d2c.mean", 20e-6, 20e-6),
             ("blocks.write.q2c.mean", 23e-6, 31e-6),
             // Nothing was read from end to end.
@@ -117,12 +110,26 @@ mod tests {
         let found = request_times(&run, &analyse(&run, &Options::default()), None);
         assert_eq!(found.len(), 1);
         let times = &found[0];
-        assert_eq!((times.direction, times.stages.len()), (Direction::Write, 3));
+        assert_eq!((times.direction, times.stages.len(), times.merged), (Direction::Write, 3, false));
         let (stage, waiting) = &times.stages[1];
         let difference = waiting.difference.unwrap();
         assert_eq!(*stage, RequestStage::Waiting);
         assert!((difference.estimate - 8e-6).abs() < 1e-6 && difference.low > 0.0, "{waiting:?}");
         assert!((times.whole.candidate / times.whole.baseline - 31.0 / 23.0).abs() < 0.05);
+        // Without a scheduler most requests go to the driver at once.
+        let run = run_with(&[
+            ("blocks.lost", 0.0, 0.0),
+            ("blocks.merges", 0.0, 8.0),
+            ("blocks.write.inserted_share", 1.0, 0.03),
+            ("blocks.write.q2i.mean", 2e-6, 0.2e-6),
+            ("blocks.write.i2d.mean", 1e-6, 9e-6),
+            ("blocks.write.q2d.mean", 3e-6, 2e-6),
+            ("blocks.write.d2c.mean", 20e-6, 20e-6),
+            ("blocks.write.q2c.mean", 23e-6, 22e-6),
+        ]);
+        let times = request_times(&run, &analyse(&run, &Options::default()), None).remove(0);
+        let stages: Vec<RequestStage> = times.stages.iter().map(|(stage, _)| *stage).collect();
+        assert_eq!((stages, times.merged), (vec![RequestStage::Issued, RequestStage::Device], true));
         assert_eq!(request_times(&run_with(&[]), &analyse(&run, &Options::default()), None), []);
     }
 }

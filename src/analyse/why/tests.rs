@@ -6,7 +6,7 @@ use super::cause::{Cause, Grade, What};
 use super::made_pair::{add, explained, ns, run_with};
 use super::source::Source;
 use super::*;
-use crate::record::{Cell, Explains, Factor, Metric, Note, NoteKind, Trial};
+use crate::record::{Cell, Explains, Factor, HostFacts, Metric, Note, NoteKind, Trial};
 use crate::units::{Better, Unit};
 
 /// The two arms of `run_with`, unwatched and watched: cells are (watched, arm), and watching costs as many times the time.
@@ -56,6 +56,64 @@ fn watched_twice() -> Run {
         trial.values.retain(|(metric, _)| !is_of_blocks[*metric as usize]);
     }
     run
+}
+
+/// A program that runs for a second and with the candidate does half as much, by its rate.
+fn timed(primary: &str) -> Run {
+    let mut run = run_with(&[
+        ("workers.wall", 1.0, 1.0),
+        ("runtime", 1.0, 1.0),
+        ("usr_cpu", 0.4, 0.2),
+        ("sys_cpu", 0.4, 0.2),
+        ("dev.flushes", 50_000.0, 50_000.0),
+    ]);
+    run.metrics[2].name = "something".to_owned();
+    run.design.primary = Some(primary.to_owned());
+    run
+}
+
+#[test]
+fn of_trials_that_last_as_long_each_operation_is_explained() {
+    let why = explained(&timed("write.iops"));
+    let of = |rule: &str| why.causes.iter().find(|cause| cause.rule == rule);
+    assert!(!why.uncounted && why.budget.is_some());
+    assert!(of("processor_time").is_none(), "as much of a processor for each: {why:?}");
+    assert!((of("storage_wait").unwrap().share.unwrap() - 1.0).abs() < 0.1, "{why:?}");
+    let flushes = &of("more_flushes").unwrap().evidence[0];
+    assert!((flushes.candidate / flushes.baseline - 2.0).abs() < 0.1, "{flushes:?}");
+}
+
+#[test]
+fn of_trials_that_last_as_long_without_a_rate_no_time_is_told() {
+    let mut run = timed("write.bw");
+    add(&mut run, "locks.lost", |_| 0.0);
+    add(&mut run, "locks.at.rwsem_W.f", |cell| if cell == 1 { 0.8 } else { 0.0 });
+    let why = explained(&run);
+    assert!(why.uncounted && why.budget.is_none() && why.unexplained_ns.is_none());
+    assert!(why.causes.iter().all(|cause| cause.time.is_none()), "{why:?}");
+}
+
+#[test]
+fn a_place_that_one_kernel_has_only_goes_with_the_difference() {
+    let of = |releases: [&str; 2], baseline: f64| {
+        let mut run = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", baseline, 0.8)]);
+        run.facts = releases
+            .iter()
+            .map(|release| {
+                let mut facts = HostFacts::default();
+                facts.set("kernel.release", *release);
+                facts
+            })
+            .collect();
+        run.trials.iter_mut().for_each(|trial| trial.facts = Some(trial.cell));
+        let why = explained(&run);
+        let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
+        (lock.grade, lock.renamed, why.causes.iter().any(|cause| cause.rule == "storage_wait"))
+    };
+    // Then the sleep is told as a whole.
+    assert_eq!(of(["5.10.0", "6.12.0"], 0.0), (Grade::GoesWith, true, true));
+    assert_eq!(of(["5.10.0", "6.12.0"], 0.1), (Grade::AccountsFor, false, true), "both have it");
+    assert_eq!(of(["6.12.0", "6.12.0"], 0.0), (Grade::AccountsFor, false, false));
 }
 
 #[test]
@@ -297,8 +355,14 @@ fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
         run.trials.iter_mut().for_each(|trial| trial.values.push((at, bytes[trial.cell as usize])));
     }
     let table = Table::new(&run);
-    let source =
-        Source { table: &table, cells: [0, 1], beside: None, job: "a", operation: Operation::Counted };
+    let source = Source {
+        table: &table,
+        cells: [0, 1],
+        beside: None,
+        job: "a",
+        operation: Operation::Counted,
+        rate: None,
+    };
     let ratio =
         source.ratio(&["dev.write_bytes"], &["write.io_bytes"], "amplification", Unit::Count).unwrap();
     assert!((ratio.baseline - 1.0).abs() < 0.01 && (ratio.candidate - 1.0).abs() < 0.01, "{ratio:?}");

@@ -50,7 +50,7 @@ pub struct Args {
     /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) wait_idle: Option<String>,
-    /// After the verdict: 4 more rounds of the same cells, unwatched and watched, that say why (`assay explain`)
+    /// After the verdict: 5 more rounds of the same cells, unwatched and watched, that say why (`assay explain`)
     #[arg(long)]
     pub(in crate::cli) explain: bool,
     /// Only say what would be run, written, erased, and how long it can take

@@ -232,8 +232,9 @@ impl Prepared {
             failures: run.design.failures,
             extended: run.design.extended,
             bisects: run.design.bisects.clone(),
-            // Earlier versions do not say which sections are paced, and nothing is planned by it.
+            // Earlier versions do not say which sections are paced and whether all are direct, and nothing is planned by it.
             paced: run.design.paced.clone(),
+            direct: run.design.direct,
             ..crate::run::design(&plan)
         };
         if design != run.design || crate::run::cells(&plan) != run.cells {

@@ -6,8 +6,8 @@ use crate::cli::Failure;
 use crate::experiment::Experiment;
 use crate::plan::{Expected, Plan};
 
-/// Rounds unless others are asked for: the fewest that a paired interval can be made of.
-pub(in crate::cli) const ROUNDS: u32 = 4;
+/// Rounds unless others are asked for: one more than the fewest that a paired interval can be made of, as a trial may fail.
+pub(in crate::cli) const ROUNDS: u32 = 5;
 /// It says how files lie, which is seldom why: it watches where the explained run had it, or where it is named.
 const OF_FILES: &str = "extents";
 

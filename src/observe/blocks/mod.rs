@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use self::kept::Kept;
 use self::recording::{Recording, Seen};
 use super::perf::{
-    MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note, unwritten_note,
+    MachineWatch, Read, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note, unwritten_note,
 };
 use super::subject::Subject;
 use super::unseen::READER_DIED;
@@ -156,7 +156,7 @@ impl Observer for BlocksObserver {
         let of_watching =
             [lost_note("blocks", seen.lost), unwritten_note("blocks", "times and the depth", seen.unwritten)];
         let mut notes: Vec<Note> = of_watching.into_iter().flatten().map(Note::from).collect();
-        notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
+        notes.extend(distortion_note("blocks", Read::plain(seen.met.iter().sum()), elapsed));
         let Seen { summary, damaged, files, note } = seen.recorder.finish();
         // They are kept also where nothing can be said from them.
         self.files = files;

@@ -11,8 +11,8 @@ use crate::trace::{Class, DeviceSummary, Quantiles, Stage};
 
 const SECTOR: u64 = 512;
 /// Stages that are named, with what they are called.
-const STAGES: [(Stage, &str); 4] =
-    [(Stage::Q2i, "q2i"), (Stage::I2d, "i2d"), (Stage::D2c, "d2c"), (Stage::Q2c, "q2c")];
+const STAGES: [(Stage, &str); 5] =
+    [(Stage::Q2i, "q2i"), (Stage::I2d, "i2d"), (Stage::Q2d, "q2d"), (Stage::D2c, "d2c"), (Stage::Q2c, "q2c")];
 
 type Stages = BTreeMap<Stage, Quantiles>;
 
@@ -77,16 +77,28 @@ pub(super) fn samples(
     samples
 }
 
-/// Mean and 99th percentile of each stage.
+/// Mean and 99th percentile of each stage, and the share of the requests that were inserted. A queue without a scheduler mostly gives requests
+/// to the driver at once, without that: they have no Q2I and I2D, which count as 0 in these means. Percentiles are of those that have them.
 fn of_stages(direction: &str, stages: &Stages) -> Vec<Sample> {
-    let known = STAGES.iter().filter_map(|(stage, name)| Some((stages.get(stage)?, name)));
-    let both = |(times, name): (&Quantiles, &&str)| {
+    let count = |stage: Stage| stages.get(&stage).map_or(0, |times| times.count);
+    let requests = count(Stage::D2c).max(count(Stage::I2d));
+    let known = STAGES.iter().filter_map(|(stage, name)| Some((*stage, stages.get(stage)?, name)));
+    let both = |(stage, times, name): (Stage, &Quantiles, &&str)| {
         let named = |what: &str, ns: f64| {
             Sample::new("", &format!("blocks.{direction}.{name}.{what}"), Unit::Seconds, ns / 1e9)
         };
-        [named("mean", times.mean_ns), named("p99", times.p99_ns as f64)]
+        let of = match stage {
+            Stage::Q2i => times.count.max(count(Stage::Q2d)),
+            Stage::I2d => requests,
+            _ => times.count,
+        };
+        [named("mean", times.sum_ns as f64 / of as f64), named("p99", times.p99_ns as f64)]
     };
-    known.flat_map(both).collect()
+    let inserted = (requests > 0).then(|| {
+        let share = count(Stage::I2d) as f64 / requests as f64;
+        number(&format!("blocks.{direction}.inserted_share"), share)
+    });
+    known.flat_map(both).chain(inserted).collect()
 }
 
 /// How many requests the device worked on, on average (Little's law: the sum of their times by the time watched). Of a device
@@ -122,7 +134,10 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::trace::{Filesystem, JournalRange, Settings, analyse, open};
+    use crate::trace::{
+        Action, Analysis, Device, Event, Filesystem, Flags, Item, JournalRange, Names, Settings, analyse,
+        open,
+    };
 
     fn value(samples: &[Sample], name: &str) -> Option<f64> {
         samples.iter().find(|sample| sample.metric.name == name).map(|sample| sample.value)
@@ -164,6 +179,41 @@ mod tests {
         let all: u64 =
             device.latencies.values().filter_map(|stages| stages.get(&Stage::D2c)).map(|t| t.sum_ns).sum();
         is("blocks.depth", all as f64 / 2e9);
+    }
+
+    #[test]
+    fn requests_that_are_issued_at_once_are_not_told_from_the_few_that_wait() {
+        let event = |time_ns: u64, action: Action, sector: u64| {
+            let (flags, sectors) = (Flags::from_letters(b"R"), 8);
+            let device = Device::new(8, 0).unwrap();
+            Item::Event(Event { device, flags, sector, sectors, ..Event::at(time_ns, 0, 7, action) })
+        };
+        let mut analysis = Analysis::new(Settings::default());
+        // Of four reads one waits in the queue: 40 ns until it is there, and 400 until it is issued; the others need 20 ns.
+        for (number, inserted) in [false, true, false, false].into_iter().enumerate() {
+            let (at, sector) = (10_000 * (number as u64 + 1), 100 * number as u64);
+            analysis.feed(&event(at, Action::Queue, sector));
+            if inserted {
+                analysis.feed(&event(at + 40, Action::Insert, sector));
+            }
+            let issued = at + if inserted { 440 } else { 20 };
+            analysis.feed(&event(issued, Action::Issue, sector));
+            analysis.feed(&event(issued + 1000, Action::Complete, sector));
+        }
+        let summary = analysis.finish(&Names::default()).unwrap();
+        let samples = samples(Some(&summary.device), Duration::from_secs(1), 0, 13);
+        for (name, expected) in [
+            ("q2i.mean", 10e-9),
+            ("i2d.mean", 100e-9),
+            ("q2d.mean", 125e-9),
+            ("d2c.mean", 1000e-9),
+            ("q2c.mean", 1125e-9),
+            ("i2d.p99", 400e-9),
+            ("inserted_share", 0.25),
+        ] {
+            let found = value(&samples, &format!("blocks.read.{name}")).unwrap();
+            assert!((found - expected).abs() < 1e-12, "{name}: {found}");
+        }
     }
 
     #[test]

@@ -340,7 +340,7 @@ fn read_all<R: Recorder>(
     kinds: usize,
     mut recorder: R,
 ) -> Recorded<R> {
-    super::readers::join();
+    let reading = super::readers::join();
     let _ = up.send(());
     let mut met = vec![0; kinds];
     let Ok(Begun { mut processors, at_ns }) = to_read.recv() else {
@@ -352,6 +352,7 @@ fn read_all<R: Recorder>(
         let until_ns = ended_ns.load(Ordering::Acquire);
         processors.iter_mut().for_each(|processor| processor.empty(at_ns, until_ns, &mut recorder));
         recorder.settled(settled_ns);
+        reading.tell();
     }
     let until_ns = ended_ns.load(Ordering::Acquire);
     for point in processors.iter_mut().flat_map(|processor| &mut processor.points) {

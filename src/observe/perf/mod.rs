@@ -23,6 +23,7 @@ pub(in crate::observe) use counting::Counting;
 pub(in crate::observe) use event::Event;
 pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use programs::{Programs, Spot};
+pub(in crate::observe) use readers::used as readers_used;
 pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
 pub(in crate::observe) use tracefs::{Place, Tracefs, Tracepoint};
@@ -83,12 +84,34 @@ pub(in crate::observe) fn unwritten_note(observer: &str, figures: &str, unwritte
 /// What an event of the whole machine takes of the processor it happens on, and of the one that reads it, rather too much than too little:
 /// `make bench-observers` measures it (600 to 620 ns on an AMD EPYC).
 const PRICE: Duration = Duration::from_nanos(800);
+/// One with the kernel's stack.
+const PRICE_WITH_STACK: Duration = Duration::from_nanos(2_000);
 /// Watching distorts from here on: the share of one processor's time.
 const DISTORTS: f64 = 0.05;
 
-/// What is said where so many events of the whole machine must have changed what was measured.
-pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: Duration) -> Option<Note> {
-    let share = events as f64 * PRICE.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+/// Events that were read, whosever they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::observe) struct Read {
+    /// Without a stack.
+    pub(in crate::observe) plain: u64,
+    /// With the kernel's stack.
+    pub(in crate::observe) with_stack: u64,
+}
+
+impl Read {
+    /// So many without a stack.
+    pub(in crate::observe) fn plain(events: u64) -> Read {
+        Read { plain: events, with_stack: 0 }
+    }
+
+    fn price_s(self) -> f64 {
+        self.plain as f64 * PRICE.as_secs_f64() + self.with_stack as f64 * PRICE_WITH_STACK.as_secs_f64()
+    }
+}
+
+/// What is said where so many events must have changed what was measured.
+pub(in crate::observe) fn distortion_note(observer: &str, events: Read, elapsed: Duration) -> Option<Note> {
+    let share = events.price_s() / elapsed.as_secs_f64().max(1e-9);
     (share > DISTORTS).then(|| Note {
         text: format!(
             "{observer}: watching distorts this trial: its events took about {:.0} % of a processor's time, so that its times are \
@@ -104,7 +127,8 @@ const LEAST_OF_IO_URING: f64 = 0.01;
 
 /// Whether a function is what a thread of io_uring's own runs: one that is handed what would wait, or that polls the queue.
 pub(in crate::observe) fn is_io_urings_thread(function: &str) -> bool {
-    matches!(function, "io_wq_worker" | "io_sq_thread")
+    // The second is the first of Linux 5.12 to 6.3.
+    matches!(function, "io_wq_worker" | "io_wqe_worker" | "io_sq_thread")
 }
 
 /// What is said where times of them are in an observer's figures: they are none of the workers'.
@@ -176,9 +200,19 @@ pub(in crate::observe) trait Sink: Send + 'static {
     fn hole(&mut self) {}
 }
 
+/// What came of it.
+pub(in crate::observe) struct Seen<S> {
+    /// The sink.
+    pub(in crate::observe) sink: S,
+    /// Events that were lost.
+    pub(in crate::observe) lost: u64,
+    /// All that were read: also those that say nothing to the sink.
+    pub(in crate::observe) read: Read,
+}
+
 /// Events being watched.
 pub(in crate::observe) struct Watch<S> {
-    reader: JoinHandle<(S, u64)>,
+    reader: JoinHandle<Seen<S>>,
     over: Arc<AtomicBool>,
 }
 
@@ -206,8 +240,8 @@ impl<S: Sink> Watch<S> {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Ends it: the sink, and how many events were lost. `None`: the reader died.
-    pub(in crate::observe) fn stop(self) -> Option<(S, u64)> {
+    /// Ends it. `None`: the reader died.
+    pub(in crate::observe) fn stop(self) -> Option<Seen<S>> {
         self.end();
         self.reader.join().ok()
     }
@@ -314,10 +348,10 @@ fn read_all<S: Sink>(
     over: &AtomicBool,
     mut family: Family,
     mut sink: S,
-) -> (S, u64) {
-    readers::join();
+) -> Seen<S> {
+    let reading = readers::join();
     let _ = up.send(());
-    let Ok(mut opened) = to_read.recv() else { return (sink, 0) };
+    let Ok(mut opened) = to_read.recv() else { return Seen { sink, lost: 0, read: Read::default() } };
     let (mut waiting, mut lost) = (Waiting::default(), 0);
     while !over.load(Ordering::Acquire) {
         std::thread::sleep(PAUSE);
@@ -327,10 +361,11 @@ fn read_all<S: Sink>(
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
         opened.rings.iter_mut().for_each(|ring| ring.empty(&mut waiting));
         waiting.hand_on(settled_ns, &mut family, &mut sink);
+        reading.tell();
     }
     lost += opened.rings.iter_mut().map(|ring| ring.end(&mut waiting)).sum::<u64>();
     waiting.hand_on(u64::MAX, &mut family, &mut sink);
-    (sink, lost)
+    Seen { sink, lost, read: waiting.read }
 }
 
 fn now_ns() -> u64 {
@@ -376,6 +411,8 @@ impl Ring {
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Event>,
+    /// All of them so far.
+    read: Read,
 }
 
 impl Waiting {
@@ -385,6 +422,10 @@ impl Waiting {
         self.events.make_contiguous().sort_by_key(|event| event.time_ns);
         while self.events.front().is_some_and(|event| event.time_ns < settled_ns) {
             let Some(event) = self.events.pop_front() else { return };
+            match event.stack.is_empty() {
+                true => self.read.plain += 1,
+                false => self.read.with_stack += 1,
+            }
             if event.is_hole {
                 sink.hole();
             } else if family.has(&event) {
@@ -429,13 +470,18 @@ mod tests {
         waiting.hand_on(u64::MAX, &mut family, &mut sink);
         assert_eq!(sink.0[5..], [13, 0, 15]);
         assert_eq!(Event::hole(0, &record[..20]), None, "cut");
+        assert_eq!(waiting.read, Read::plain(8));
+        waiting.events.push_back(Event { stack: vec![1], ..at(20) });
+        waiting.hand_on(u64::MAX, &mut family, &mut sink);
+        assert_eq!(waiting.read, Read { plain: 8, with_stack: 1 });
     }
 
     #[test]
     fn many_events_are_said_to_distort() {
         let second = Duration::from_secs(1);
-        assert_eq!(distortion_note("blocks", 60_000, second), None);
-        let note = distortion_note("blocks", 250_000, second).unwrap();
+        assert_eq!(distortion_note("blocks", Read::plain(60_000), second), None);
+        assert!(distortion_note("waits", Read { plain: 0, with_stack: 60_000 }, second).is_some());
+        let note = distortion_note("blocks", Read::plain(250_000), second).unwrap();
         assert_eq!(note.kind, NoteKind::Distorting);
         assert!(note.text.contains("about 20 % of a processor's time"), "{note}");
     }

@@ -50,6 +50,55 @@ fn every_job_and_direction_has_fios_numbers() {
     assert_eq!(value(&trial, "w", "sync.lat_ns.mean"), raw("groups.json", "/jobs/0/sync/lat_ns/mean"));
 }
 
+/// As fio 3.28 writes it (Ubuntu 22.04): syncs have a number of 0 beside their latencies, a side without I/O may have short ones, and no
+/// `job_start` says when a job began.
+#[test]
+fn fio_3_28_is_read() {
+    let none = r#"{"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}"#;
+    let side = |bytes: u64, ios: u64, short: u64, clat: &str, lat: &str| {
+        format!(
+            r#"{{"io_bytes": {bytes}, "io_kbytes": {}, "bw_bytes": {bytes}, "bw": {}, "iops": {ios}.0, "runtime": {}, "total_ios": {ios},
+            "short_ios": {short}, "drop_ios": 0, "slat_ns": {none}, "clat_ns": {clat}, "lat_ns": {lat}, "bw_min": 1516, "bw_max": 1706,
+            "bw_agg": 100.0, "bw_mean": 1613.6, "bw_dev": 35.7, "bw_samples": 27, "iops_min": 1516, "iops_max": 1706,
+            "iops_mean": 1613.6, "iops_stddev": 35.7, "iops_samples": 27}}"#,
+            bytes / 1024,
+            bytes / 1024,
+            if ios > 0 { 1000 } else { 0 },
+        )
+    };
+    let clat = r#"{"min": 2000, "max": 9000, "mean": 4000.5, "stddev": 100.0, "N": 4, "percentile": {"50.000000": 3984, "99.000000": 9024},
+        "bins": {"3984": 3, "9024": 1}}"#;
+    let lat = r#"{"min": 2100, "max": 9100, "mean": 4100.5, "stddev": 100.0, "N": 4}"#;
+    let sync = r#"{"total_ios": 0, "lat_ns": {"min": 300000, "max": 500000, "mean": 400000.0, "stddev": 10.0, "N": 4,
+        "percentile": {"50.000000": 399360}, "bins": {"399360": 4}}}"#;
+    let (read, write, trim) =
+        (side(0, 0, 3, none, none), side(16384, 4, 0, clat, lat), side(0, 0, 0, none, none));
+    let text = format!(
+        r#"{{"fio version": "fio-3.28", "timestamp": 1691679955, "timestamp_ms": 1691679955590, "time": "Thu Aug 10 15:05:55 2023",
+        "global options": {{"rw": "write", "ioengine": "sync", "fdatasync": "1"}},
+        "jobs": [{{"jobname": "j", "groupid": 0, "error": 0, "eta": 0, "elapsed": 2, "job options": {{"name": "j"}},
+        "read": {read}, "write": {write}, "trim": {trim}, "sync": {sync}, "job_runtime": 1000, "usr_cpu": 1.5, "sys_cpu": 5.5,
+        "ctx": 72, "majf": 0, "minf": 16, "latency_depth": 1, "latency_target": 0, "latency_percentile": 100.0, "latency_window": 0}}]}}"#
+    );
+    let mut all = outcome_from_fio_json(&text).unwrap();
+    let trial = all.pop().unwrap();
+    assert_eq!((all.len(), trial.version.as_str(), trial.error.as_deref()), (0, "fio-3.28", None));
+    for (name, expected) in [
+        ("write.total_ios", 4.0),
+        ("write.bw", 16384.0),
+        ("write.clat_ns.mean", 4000.5),
+        ("write.clat_ns.p99", 9024.0),
+        ("write.lat_ns.mean", 4100.5),
+        ("sync.total_ios", 4.0),
+        ("sync.lat_ns.mean", 400_000.0),
+        ("usr_cpu", 0.015),
+    ] {
+        let found = value(&trial, "j", name);
+        assert!((found - expected).abs() < 1e-9, "{name}: {found}");
+    }
+    assert!(trial.outcome.samples.iter().all(|sample| !sample.metric.name.starts_with("read.")));
+}
+
 #[test]
 fn reads_and_writes_summed_by_fio_are_read() {
     let trial = one("mixed.json");

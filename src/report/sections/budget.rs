@@ -34,10 +34,12 @@ fn heading(budget: &Budget, names: &Names<'_>) -> String {
     let row = names.before(&budget.row);
     let of = match budget.operation {
         Operation::Counted => "an operation",
-        Operation::Trial => "a trial",
+        Operation::Trial | Operation::Unknown => "a trial",
     };
+    let of_rate =
+        budget.rate.as_ref().map_or_else(String::new, |rate| format!(", operations {rate} × runtime"));
     format!(
-        "{row}workers' time {of}, {} → {} ({})",
+        "{row}workers' time {of}, {} → {} ({}{of_rate})",
         names.arm(&budget.baseline),
         names.arm(&budget.candidate),
         count(budget.rounds as u64, "round")
@@ -165,6 +167,7 @@ mod tests {
             baseline: "0".to_owned(),
             candidate: "1".to_owned(),
             operation: Operation::Counted,
+            rate: None,
             rounds: 8,
             total: of(10_000.0, 18_200.0),
             parts: vec![

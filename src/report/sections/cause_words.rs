@@ -139,6 +139,7 @@ mod tests {
             of_all_jobs: false,
             share,
             distorted: false,
+            renamed: false,
             evidence,
         };
         super::what(&cause, &Names::of_factor("direct"))

@@ -20,7 +20,7 @@ use crate::units::Scale;
 
 /// What is under the picture.
 const CAPTION: &str = "From the baseline's mean time of a request to the candidate's: what each stage adds or takes. Stages are those of \
-                       requests, the whole is that of bios: what merging and splitting leave is the last part.";
+                       requests, the whole is that of bios: what they leave, as where bios are merged or split, is the last part.";
 
 /// Stages whose sum is so near to the whole are told as its parts.
 const ADDS_UP: f64 = 0.02;
@@ -77,10 +77,11 @@ fn row(label: &str, of: &Evidence, scale: &Scale) -> TableRow {
     TableRow { labels: vec![label.to_owned()], cells, tone: None, notes: Vec::new() }
 }
 
-fn name(stage: RequestStage) -> &'static str {
+pub(super) fn name(stage: RequestStage) -> &'static str {
     match stage {
         RequestStage::Queued => "until the request is made (Q2I)",
         RequestStage::Waiting => "in the scheduler (I2D)",
+        RequestStage::Issued => "until it goes to the driver (Q2D)",
         RequestStage::Device => "at the device (D2C)",
     }
 }
@@ -148,7 +149,7 @@ fn waterfall(document: &Document<'_>, times: &RequestTimes, form: Form) -> Optio
     };
     let mut bars: Vec<Bar> = times.stages.iter().map(of_stage).collect();
     let left = change(&times.whole) - bars.iter().map(|bar| bar.ns).sum::<f64>();
-    bars.push(bar("merged and split bios", left, Tone::Unclear));
+    bars.push(bar(if times.merged { "merged and split bios" } else { "the rest" }, left, Tone::Unclear));
     let arms = [&times.baseline, &times.candidate];
     let whole = [times.whole.baseline, times.whole.candidate];
     let ends = [0, 1].map(|at| (names.arm(arms[at]), with_unit(ns(whole[at]), &scale)));

@@ -66,7 +66,8 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
                 let room = Room {
                     causes: if in_full { usize::MAX } else { FEW },
                     lines: most_lines.saturating_sub(taken),
-                    watching: !is_priced,
+                    watching: !is_priced
+                        || why.watching.as_ref().is_some_and(|watching| !watching.can_tell()),
                     sleep: in_full,
                     hint: options.detail == Detail::Screen,
                 };
@@ -111,7 +112,8 @@ fn drawn(document: &Document<'_>) -> Option<Drawings> {
     let names = document.names();
     let with_sum = document.why().iter().filter_map(|why| {
         let budget = document.analysis.budgets.get(why.budget?)?;
-        is_told(why).then_some((why, budget))
+        // Of a quantile there is no sum.
+        (is_told(why) && why.unexplained_ns.is_some()).then_some((why, budget))
     });
     let all: Vec<_> = with_sum.collect();
     let picture = |(why, budget): &(&Why, &Budget)| {

@@ -56,7 +56,10 @@ fn is_answer(cause: &Cause) -> bool {
 
 /// Whether there is anything to say of it: a pair whose workers nobody counted, and of which nothing was found, has its verdict.
 pub(super) fn is_told(why: &Why) -> bool {
-    why.standing == Standing::Differs && !(why.causes.is_empty() && why.unexplained_ns.is_none())
+    why.standing == Standing::Differs
+        && (why.uncounted
+            || !why.latency.is_empty()
+            || !(why.causes.is_empty() && why.unexplained_ns.is_none()))
 }
 
 /// Whether the time of an operation clearly moved against the verdict: its parts do not say why the arms differ.

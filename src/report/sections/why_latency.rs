@@ -3,6 +3,7 @@
 //! Enters: a [`Why`]. Leaves: lines. Nothing is judged here.
 
 use super::budget::{signed, with_unit};
+use super::stages;
 use crate::analyse::{BudgetLine, Interval, LatencyPart, Why};
 use crate::units::{Scale, Unit};
 
@@ -23,6 +24,10 @@ fn line(metric: &str, part: LatencyPart, time: &BudgetLine) -> String {
         LatencyPart::Service => format!("of {metric}, service (clat_ns.{statistic})"),
         LatencyPart::BeforeIssue => format!("of {metric}, before its issue (its turn, submission)"),
         LatencyPart::Sync => format!("beside it, a sync (sync.lat_ns.{statistic})"),
+        LatencyPart::Requests(stage) => {
+            let direction = metric.split('.').next().unwrap_or_default();
+            format!("beside it, p99 of {direction} requests {}", stages::name(stage))
+        }
     };
     let scale = scale(time);
     let Interval { estimate, low, high } = time.difference_ns;

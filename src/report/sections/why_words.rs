@@ -20,13 +20,17 @@ const NAMED: usize = 2;
 /// Beyond this share parts work against each other, and a share of what they leave says nothing.
 const CANCELS: f64 = 1.5;
 
+/// What is said where nobody knows how much trials do.
+const UNCOUNTED: &str = "trials take as long in both arms and nothing counts what they do, so that times and counts say nothing: count it by \
+                         --metric 'operations=…([0-9]+)'";
+
 /// What stands above the causes of a pair. The difference is estimated over rounds, and is not that of two medians.
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
     let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
     let total = budget.total;
     let scale = scale(&total);
     format!(
-        "why: {}: workers' time {}{} {}, {} with {}{}",
+        "why: {}: workers' time {}{} {}, {} with {}{}{}",
         pair(why, names),
         one(Some(budget)),
         // It is no latency: the time between two operations is asked for.
@@ -34,8 +38,18 @@ pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> 
         with_unit(total.baseline_ns, &scale),
         signed(total.difference_ns.estimate, &scale),
         names.arm(&why.candidate),
-        although(why, Some(budget))
+        although(why, Some(budget)),
+        of_mean(why)
     )
+}
+
+/// That the time is a mean and what decides is none.
+fn of_mean(why: &Why) -> String {
+    if !why.of_mean {
+        return String::new();
+    }
+    let statistic = why.metric.splitn(3, '.').last().unwrap_or_default();
+    format!(" (of the mean operation; {} is not split)", one_line(statistic))
 }
 
 /// That the time of an operation moved against the verdict, where it did.
@@ -50,7 +64,7 @@ fn although(why: &Why, budget: Option<&Budget>) -> String {
 /// What the times are for.
 pub(super) fn one(budget: Option<&Budget>) -> &'static str {
     match budget.map(|budget| budget.operation) {
-        Some(Operation::Trial) => "a trial",
+        Some(Operation::Trial | Operation::Unknown) => "a trial",
         Some(Operation::Counted) | None => "an operation",
     }
 }
@@ -121,7 +135,9 @@ pub(super) fn causes(
         free -= if fits { lines_of(line) } else { 0 };
         fits
     });
-    if all == 0 && why.unsure.is_empty() {
+    if why.uncounted {
+        lines.push(UNCOUNTED.to_owned());
+    } else if all == 0 && why.unsure.is_empty() {
         lines.push("no part of it differs so that it could be named".to_owned());
     }
     let after = after(of_sum.len());
@@ -150,6 +166,7 @@ fn line(cause: &Cause, share: Option<String>, budget: Option<&Budget>, names: &N
     let what = what(cause, names);
     let shown = evidence(cause);
     let distorted = if cause.distorted { ", distorted" } else { "" };
+    let renamed = if cause.renamed { " (the other kernel may name it otherwise, or inline it)" } else { "" };
     match (cause.grade, time) {
         (Grade::AccountsFor, Some(time)) => {
             let share = share.map_or_else(String::new, |share| format!(" ({share})"));
@@ -158,7 +175,7 @@ fn line(cause: &Cause, share: Option<String>, budget: Option<&Budget>, names: &N
         }
         (_, Some(time)) => {
             let of_all = if cause.of_all_jobs { " of all jobs" } else { "" };
-            format!("goes with: {what}, {time} {}{of_all}{distorted}", one(budget))
+            format!("goes with: {what}, {time} {}{of_all}{distorted}{renamed}", one(budget))
         }
         (grade, None) => {
             let word = if grade == Grade::May { "may be" } else { "goes with" };
@@ -175,7 +192,8 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
         format!(": time {} {time}", one(Some(budget)))
     });
     // What a pace sets says nothing of the latency.
-    let time = why_latency::brief(why).map(|part| format!(": {part}")).or(time);
+    let time =
+        why_latency::brief(why).map(|part| format!(": {part}")).or(time.map(|time| time + &of_mean(why)));
     let head = format!("{}{}{}", names.before(&why.row), names.arm(&why.candidate), time.unwrap_or_default());
     if moves_against(why, budget) {
         // What made the time longer does not say why the arm is better.
@@ -194,7 +212,9 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
             format!("{word}{share}{}", what(cause, names))
         })
         .collect();
-    if told.is_empty() {
+    if told.is_empty() && why.uncounted {
+        told.push("nothing counts operations".to_owned());
+    } else if told.is_empty() {
         told.push("no part of it could be named".to_owned());
     }
     let left = why.unexplained_ns.zip(budget).filter(|(left, of)| left.estimate.abs() > of.least_ns);
@@ -295,6 +315,13 @@ fn until_run(why: &Why, budget: &Budget) -> Option<String> {
 
 /// That the trials themselves were watched, so that nothing is there to tell what that cost.
 fn watched(watching: &Watching) -> String {
+    if !watching.can_tell() {
+        return format!(
+            "watched in {}, {} are needed: nothing that was seen is told",
+            count(watching.rounds as u64, "round"),
+            Watching::FEWEST
+        );
+    }
     format!("watched in {}; what that cost is not known", count(watching.rounds as u64, "round"))
 }
 

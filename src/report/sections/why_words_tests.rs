@@ -3,8 +3,8 @@
 use super::why_latency;
 use super::why_words::{Room, brief, caption, causes, lines_of};
 use crate::analyse::{
-    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, LatencyPart, Operation, RowKey,
-    Standing, Unsure, Watching, What, Why,
+    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, LatencyPart, Operation,
+    RequestStage, RowKey, Standing, Unsure, Watching, What, Why,
 };
 use crate::record::Direction;
 use crate::report::words::{NBSP, Names};
@@ -27,6 +27,7 @@ fn cause(grade: Grade, what: What, ns: Option<f64>) -> Cause {
         of_all_jobs: false,
         share,
         distorted: false,
+        renamed: false,
         evidence: Vec::new(),
     }
 }
@@ -40,6 +41,8 @@ fn explained(causes: Vec<Cause>) -> Why {
         standing: Standing::Differs,
         is_better: false,
         budget: None,
+        uncounted: false,
+        of_mean: false,
         latency: Vec::new(),
         watching: None,
         causes,
@@ -60,6 +63,7 @@ fn budget(baseline_ns: f64, ns: f64) -> Budget {
         baseline: "0".to_owned(),
         candidate: "1".to_owned(),
         operation: Operation::Counted,
+        rate: None,
         rounds: 8,
         total: BudgetLine { baseline_ns, candidate_ns: baseline_ns + ns, difference_ns },
         parts: Vec::new(),
@@ -246,6 +250,9 @@ fn watched_trials_are_told_of_where_no_price_is() {
     let watching = Watching { rounds: 4, run: None, price: None, distorted: false };
     let why = Why { watching: Some(watching), ..explained(Vec::new()) };
     assert_eq!(told(&why, 3)[1], "watched in 4 rounds; what that cost is not known");
+    let watching = Watching { rounds: 3, run: Some(2), price: None, distorted: false };
+    let few = Why { watching: Some(watching), ..explained(Vec::new()) };
+    assert_eq!(told(&few, 3)[1], "watched in 3 rounds, 4 are needed: nothing that was seen is told");
     let (lines, _) = causes(&why, None, &names(), Room { watching: false, ..room(3) });
     assert_eq!(lines, ["no part of it differs so that it could be named"]);
 }
@@ -288,6 +295,46 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
     let lines = causes(&why(false), Some(&budget), &names(), full).0;
     assert!(lines.len() == 1 && lines.iter().all(|line| !line.contains("(watched)")), "no room: {lines:?}");
     assert!(said(true, false).iter().all(|line| !line.contains("(watched)")), "not on the first screen");
+}
+
+#[test]
+fn what_was_not_counted_is_said_with_what_helps() {
+    let why = Why { uncounted: true, ..explained(Vec::new()) };
+    assert!(super::why_choice::is_told(&why));
+    let (lines, _) = causes(&why, None, &names(), room(3));
+    assert!(lines.len() == 1 && lines[0].ends_with("--metric 'operations=…([0-9]+)'"), "{lines:?}");
+    assert_eq!(brief(&why, None, &names()), "direct=1: nothing counts operations");
+}
+
+#[test]
+fn of_a_quantile_the_mean_is_told_as_such() {
+    let waits = cause(Grade::GoesWith, What::Flush { at: "f".to_owned() }, Some(9000.0));
+    let difference_ns = Interval { estimate: 2e6, low: 1.9e6, high: 2.1e6 };
+    let device = BudgetLine { baseline_ns: 1e6, candidate_ns: 3e6, difference_ns };
+    let why = Why {
+        metric: "write.lat_ns.p99".to_owned(),
+        of_mean: true,
+        latency: vec![(LatencyPart::Requests(RequestStage::Device), device)],
+        ..explained(vec![waits])
+    };
+    let budget = budget(843_000.0, 10_000.0);
+    let plain = |text: String| text.replace(NBSP, " ");
+    assert!(
+        plain(caption(&why, Some(&budget), &names()))
+            .ends_with("+10 µs with direct=1 (of the mean operation; p99 is not split)")
+    );
+    let brief = plain(brief(&why, Some(&budget), &names()));
+    let expected = "direct=1: time an operation +10 µs (of the mean operation; p99 is not split): goes with waits for a flush at f";
+    assert_eq!(brief, expected);
+    assert_eq!(told(&why, 3), ["goes with: waits for a flush at f, +9.00 µs an operation"]);
+    let lines: Vec<String> = why_latency::lines(&why).into_iter().map(plain).collect();
+    assert_eq!(
+        lines,
+        [
+            "beside it, p99 of write requests at the device (D2C): 1.00 ms → 3.00 ms, +2.00 ms [+1.90 ms, +2.10 ms]"
+        ]
+    );
+    assert!(super::why_choice::is_told(&Why { causes: Vec::new(), ..why }));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! More flushes of the device's cache for each operation.
 //!
-//! Needs: the device's counters, or `--observe blocks`. Concludes: the worse arm flushes more often. The time of all flushes stands beside
+//! Needs: the device's counters, or `--observe blocks`, without which nobody counts those of dm and md devices. Concludes: the worse arm flushes more often. The time of all flushes stands beside
 //! it. Silent where it does not, or hardly ever, and where operations of different sizes have as many flushes for each byte: a larger
 //! operation stands for more of them.
 
-use super::super::cause::{Cause, Grade, What};
-use super::super::names::{FLUSH_TIME, FLUSHES};
+use super::super::cause::{Cause, Evidence, Grade, What};
+use super::super::names::{FLUSH_BIOS, FLUSH_TIME, FLUSHES};
 use super::super::pair::Pair;
 use super::super::source::Source;
 use super::rule::Rule;
@@ -19,10 +19,10 @@ const MOVED: [&str; 3] = ["read.io_bytes", "write.io_bytes", "trim.io_bytes"];
 pub(super) const RULE: Rule = Rule { name: "more_flushes", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    let seen = || pair.watched.as_ref()?.source.each(FLUSHES, Unit::Count);
-    let counted = pair.own.plain("dev.flushes_per_op", Unit::Count);
-    let found = counted.or_else(|| pair.own.each("dev.flushes", Unit::Count)).or_else(seen);
-    let Some(found) = found.filter(|found| pair.costs(found)) else { return Vec::new() };
+    let counted = pair.own.plain("dev.flushes_per_op", Unit::Count).filter(is_some_flush);
+    let Some(found) = counted.or_else(|| flushes_of(pair)).filter(|found| pair.costs(found)) else {
+        return Vec::new();
+    };
     if found.baseline.max(found.candidate) < LEAST {
         return Vec::new();
     }
@@ -35,13 +35,35 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     vec![Cause::new(RULE.name, Grade::GoesWith, What::MoreFlushes, evidence)]
 }
 
+/// Flushes for each operation by the device's counters, or else as the block layer saw them: commands, and where a device has no requests, as
+/// dm and md, bios that ask for a flush. `None`: nobody knows.
+pub(super) fn flushes_of(pair: &Pair<'_>) -> Option<Evidence> {
+    let counted = pair.own.each("dev.flushes", Unit::Count);
+    let watched = pair.watched.as_ref().map(|watched| watched.source);
+    let seen = [FLUSHES, FLUSH_BIOS].into_iter().filter_map(|name| watched?.each(name, Unit::Count));
+    let mut all = counted.into_iter().chain(seen);
+    let first = all.next()?;
+    if is_some_flush(&first) { Some(first) } else { all.find(is_some_flush).or(Some(first)) }
+}
+
+/// Counters of a device without requests stay at 0, whatever it is asked for.
+fn is_some_flush(found: &Evidence) -> bool {
+    found.baseline.max(found.candidate) > 0.0
+}
+
 /// Whether the arms' operations differ in size, and the worse arm flushes no more often for each byte.
 fn is_of_larger_operations(pair: &Pair<'_>) -> bool {
     let of = |source: &Source<'_>, flushes: &str| source.ratio(&[flushes], &MOVED, flushes, Unit::Count);
-    let watched = || of(&pair.watched.as_ref()?.source, FLUSHES);
+    let watched = || {
+        let source = &pair.watched.as_ref()?.source;
+        [FLUSHES, FLUSH_BIOS].iter().find_map(|flushes| of(source, flushes).filter(is_some_flush))
+    };
     let size = pair.own.each_of(&MOVED, "bytes", Unit::Bytes);
     size.is_some_and(|size| pair.differs(&size))
-        && of(&pair.own, "dev.flushes").or_else(watched).is_some_and(|each_byte| !pair.costs(&each_byte))
+        && of(&pair.own, "dev.flushes")
+            .filter(is_some_flush)
+            .or_else(watched)
+            .is_some_and(|each_byte| !pair.costs(&each_byte))
 }
 
 #[cfg(test)]
@@ -54,6 +76,16 @@ mod tests {
         assert_eq!((causes.len(), causes[0].evidence[0].metric.as_str()), (1, "dev.flushes_per_op"));
         let causes = found(&[("dev.flushes", 1e4, 1e5)], "more_flushes");
         assert!((causes[0].evidence[0].candidate - 1.0).abs() < 0.01, "{causes:?}");
+    }
+
+    #[test]
+    fn of_a_device_without_requests_bios_tell_of_flushes() {
+        let seen = [("blocks.lost", 0.0, 0.0), ("blocks.flushes", 0.0, 0.0), ("blocks.flush_bios", 1e4, 1e5)];
+        for counted in [&[][..], &[("dev.flushes", 0.0, 0.0), ("dev.flushes_per_op", 0.0, 0.0)]] {
+            let causes = found(&[&seen[..], counted].concat(), "more_flushes");
+            let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+            assert_eq!(cause.evidence[0].metric, "blocks.flush_bios an operation");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
 //! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
-//! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
+//! request reaches the device. Where nobody counts flushes, as of LVM and crypt devices without `--observe blocks`, a job that writes may
+//! have more of them. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
 //! are loop, dm or md devices, which are software; where the factor changes which places of the device are read or written (sequential
 //! against random, another filesystem);
 //! where a kernel or what it does is compared and nobody watched how long the driver had the requests (`--observe blocks`), or that did not
@@ -12,6 +13,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
+use super::more_flushes::flushes_of;
 use super::queue_depth::{DEPTH, TIMES, at_least_one};
 use super::rule::Rule;
 use crate::record::{Direction, Factor, Unit};
@@ -34,7 +36,10 @@ pub(super) const RULE: Rule = Rule { name: "slower_device", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let is_no_device = |factor: &Factor| {
-        sets_the_queue(factor) || is_made_by_software(factor) || leads_to_other_places(factor)
+        sets_the_queue(factor)
+            || is_made_by_software(factor)
+            || leads_to_other_places(factor)
+            || names_devices(factor) && is_on_others(pair)
     };
     if pair.factor.is_some_and(is_no_device) || works_on_their_processors(pair) {
         return Vec::new();
@@ -48,9 +53,8 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let called = format!("time of a {name} request at the device");
         let took = pair.own.ratio(&[&time], &[&ios], &called, Unit::Seconds)?;
         let values = [took.baseline, took.candidate];
-        let flushes = pair.own.each("dev.flushes", Unit::Count);
         let discards = pair.own.each("dev.discards", Unit::Count);
-        let same = flushes.is_none_or(|flushes| flushes_alike(&flushes))
+        let same = flushes_of(pair).map_or(!pair.does(Direction::Write), |flushes| flushes_alike(&flushes))
             && discards.is_none_or(|discards| flushes_alike(&discards))
             && Pair::is_alike(&requests, ALIKE)
             && Pair::is_alike(&size, ALIKE)
@@ -79,12 +83,22 @@ fn works_on_their_processors(pair: &Pair<'_>) -> bool {
     in_kernel.is_some_and(|line| pair.share_of(&line).is_some_and(|share| share >= MOST))
 }
 
+fn names_devices(factor: &Factor) -> bool {
+    let is_one = |key: &String| key.strip_prefix("target.").unwrap_or(key) == "device";
+    std::iter::once(&factor.name).chain(&factor.sets).any(is_one)
+}
+
+/// Whether the device of any trial is made of others, as `/dev/VG/LV` and `/dev/disk/by-id/…` may be.
+fn is_on_others(pair: &Pair<'_>) -> bool {
+    pair.has_fact("device.on", |below| !below.is_empty())
+        || pair.has_fact("device.kind", |kind| matches!(kind, "device mapper" | "md raid"))
+}
+
 /// Whether the levels of a factor are devices that the kernel makes of files, or one of them of other devices.
 fn is_made_by_software(factor: &Factor) -> bool {
-    let key = factor.name.strip_prefix("target.").unwrap_or(&factor.name);
     let is_stacked =
         |level: &String| ["/dev/dm-", "/dev/mapper/", "/dev/md"].iter().any(|at| level.starts_with(at));
-    key == "device"
+    names_devices(factor)
         && (factor.levels.iter().all(|level| level.starts_with("loop:"))
             || factor.levels.iter().any(is_stacked))
 }
@@ -135,7 +149,7 @@ fn flushes_alike(found: &Evidence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::cause::What;
-    use super::super::super::made_pair::found;
+    use super::super::super::made_pair::{explained, found, run_with};
     use crate::record::Direction;
 
     #[test]
@@ -148,6 +162,7 @@ mod tests {
                 ("dev.read_bytes", 4e8, 4e8),
                 ("dev.read_time", 1.0, 2.0),
                 ("dev.busy", 1.0, 2.0),
+                ("dev.flushes", 0.0, 0.0),
             ];
             found(&counters, "slower_device").len()
         };
@@ -163,6 +178,7 @@ mod tests {
             ("dev.read_bytes", 4e8, 4e8 * more / smaller),
             ("dev.read_time", 1.0, time),
             ("dev.busy", 1.0, time / depth),
+            ("dev.flushes", 0.0, 0.0),
         ];
         found(&counters, "slower_device")
     }
@@ -233,6 +249,39 @@ mod tests {
         assert_eq!(found(&counters(0.0, 1e5), "slower_device"), []);
         assert_eq!(found(&counters(1e5, 1e5), "slower_device").len(), 1);
         assert_eq!(found(&counters(0.0, 3.0), "slower_device").len(), 1);
+        // Of a device without requests nobody counts them but those who watch its bios.
+        let unknown = &counters(0.0, 0.0)[..4];
+        assert_eq!(found(unknown, "slower_device"), []);
+        let watched = |flushes: f64| {
+            let seen = [
+                ("blocks.lost", 0.0, 0.0),
+                ("blocks.flushes", 0.0, 0.0),
+                ("blocks.flush_bios", 0.0, flushes),
+            ];
+            found(&[unknown, &seen[..]].concat(), "slower_device").len()
+        };
+        assert_eq!((watched(0.0), watched(1e5)), (1, 0));
+    }
+
+    #[test]
+    fn a_device_that_is_made_of_others_is_software_whatever_its_name() {
+        let found_on = |fact: (&str, &str), factor: &str| {
+            let counters = [
+                ("dev.write_ios", 1e5, 1e5),
+                ("dev.write_bytes", 4e8, 4e8),
+                ("dev.write_time", 1.0, 3.0),
+                ("dev.busy", 1.0, 3.0),
+                ("dev.flushes", 0.0, 0.0),
+            ];
+            let mut run = run_with(&counters);
+            run.design.factors[0].name = factor.to_owned();
+            run.facts[0].set(fact.0, fact.1);
+            explained(&run).causes.iter().filter(|cause| cause.rule == "slower_device").count()
+        };
+        assert_eq!(found_on(("device.on", "sda2"), "device"), 0, "/dev/VG/LV");
+        assert_eq!(found_on(("device.kind", "device mapper"), "target.device"), 0, "/dev/disk/by-id/…");
+        assert_eq!(found_on(("device.kind", "nvme"), "device"), 1);
+        assert_eq!(found_on(("device.on", "sda2"), "iodepth"), 1, "the same device in both arms");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! bytes: where there are many of those, the counters say nothing of the size of writes, and only `--observe blocks` does.
 
 use super::super::cause::{Cause, Grade, What};
-use super::super::names::REQUEST_SIZES;
+use super::super::names::{FLUSH_BIOS, REQUEST_SIZES, WRITE_BIOS};
 use super::super::pair::Pair;
 use super::rule::Rule;
 use crate::record::{Direction, Unit};
@@ -40,10 +40,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     done.filter_map(of).collect()
 }
 
-/// Whether many of the writes may have been flushes.
+/// Whether many of the writes may have been flushes: also where neither the device counts them, as dm and md do not, nor anybody watched.
 fn has_flushes(pair: &Pair<'_>, ios: &str) -> bool {
-    let found = pair.own.ratio(&["dev.flushes"], &[ios], "flushes for each write", Unit::Count);
-    found.is_some_and(|found| found.baseline.max(found.candidate) > FLUSHES)
+    let called = "flushes for each write";
+    let watched = || pair.watched.as_ref()?.source.ratio(&[FLUSH_BIOS], &[WRITE_BIOS], called, Unit::Count);
+    let found = pair.own.ratio(&["dev.flushes"], &[ios], called, Unit::Count).or_else(watched);
+    found.is_none_or(|found| found.baseline.max(found.candidate) > FLUSHES)
 }
 
 #[cfg(test)]
@@ -54,10 +56,22 @@ mod tests {
 
     #[test]
     fn smaller_requests_go_with_the_worse_arm() {
-        let counters =
-            [("dev.write_bytes", 4e8, 4e8), ("dev.write_ios", 1e4, 1e5), ("dev.write_merges", 9e4, 0.0)];
+        let counters = [
+            ("dev.write_bytes", 4e8, 4e8),
+            ("dev.write_ios", 1e4, 1e5),
+            ("dev.write_merges", 9e4, 0.0),
+            ("dev.flushes", 0.0, 0.0),
+        ];
         let causes = found(&counters, "smaller_requests");
         let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+        // Nobody knows how many of the writes are flushes, unless their bios were watched.
+        assert_eq!(found(&counters[..3], "smaller_requests"), []);
+        let watched = |flushes: f64| {
+            let seen = [("blocks.write_bios", 1e5, 1e5), ("blocks.flush_bios", flushes, flushes)];
+            found(&[&counters[..3], &seen[..], &[("blocks.lost", 0.0, 0.0)]].concat(), "smaller_requests")
+                .len()
+        };
+        assert_eq!((watched(100.0), watched(5e4)), (1, 0));
         assert_eq!(cause.what, What::SmallerRequests { direction: Direction::Write });
         assert!(
             (cause.evidence[0].baseline - 40_000.0).abs() < 1.0 && cause.evidence.len() == 2,
@@ -68,7 +82,9 @@ mod tests {
     #[test]
     fn larger_requests_as_large_ones_and_few_are_silent() {
         let of = |bytes: f64, ios: (f64, f64)| {
-            found(&[("dev.write_bytes", bytes, bytes), ("dev.write_ios", ios.0, ios.1)], "smaller_requests")
+            let flushes = ("dev.flushes", 0.0, 0.0);
+            let counters = [("dev.write_bytes", bytes, bytes), ("dev.write_ios", ios.0, ios.1), flushes];
+            found(&counters, "smaller_requests")
         };
         assert_eq!(of(4e8, (1e5, 1e4)), []);
         assert_eq!(of(4e8, (1e5, 1e5)), []);
