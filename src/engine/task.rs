@@ -37,6 +37,10 @@ pub struct Task {
     pub seed: u64,
     /// Most seconds the trial may take before it is stopped as failed; `None`: no limit.
     pub timeout_s: Option<f64>,
+    /// Seconds after which its guest is given up with all that was to be done before and after it: far longer than it may take;
+    /// `None`: not known. No engine looks at it.
+    #[serde(default)]
+    pub given_up_after_s: Option<f64>,
 }
 
 impl Task {

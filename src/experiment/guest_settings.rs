@@ -17,6 +17,16 @@ pub const GUEST_KEYS: [&str; 9] =
 /// [`Experiment::newest_kernel`](super::Experiment::newest_kernel).
 pub const NEWEST: &str = "newest";
 
+/// Where a tree of the kernel has its image once it is built.
+const BUILT: &str = "arch/x86/boot/bzImage";
+
+/// Whether a level of `kernel` is a release, `6.1.0-57-amd64`, and no file of that name:
+/// [`Experiment::kernel_releases`](super::Experiment::kernel_releases).
+pub(super) fn is_release(value: &str) -> bool {
+    let has_form = value.starts_with(|c: char| c.is_ascii_digit()) && value.contains('.');
+    has_form && !value.contains('/') && !value.ends_with(".deb") && !Path::new(value).is_file()
+}
+
 /// The machine a trial runs in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -49,12 +59,14 @@ impl GuestSettings {
             "kernel" if value == "host" => self.kernel = None,
             "kernel" => {
                 let path = base.join(value);
+                let built = path.join(BUILT);
                 self.kernel = Some(match path.is_file() {
                     true => path,
-                    false if value == NEWEST => PathBuf::from(NEWEST),
+                    false if built.is_file() => built,
+                    false if value == NEWEST || is_release(value) => PathBuf::from(value),
                     false => {
                         return Err(format!(
-                            "kernel={value}: no such file; write a vmlinuz, a linux-image .deb, newest, or host for the kernel that runs here"
+                            "kernel={value}: no such file; write a vmlinuz, a linux-image .deb, a tree that was built, a release, newest, or host for the kernel that runs here"
                         ));
                     }
                 });
@@ -160,6 +172,16 @@ mod tests {
         assert_eq!(guest.arguments, ["mitigations=off", "nosmt"]);
         assert_eq!(guest.contradictions(), Vec::<String>::new());
         assert_eq!(guest.described()[1..], ["memory = 512 MiB", "kernel_args = mitigations=off nosmt"]);
+        guest.set("kernel", "6.1.0-57-amd64", directory.path()).unwrap();
+        assert_eq!(guest.kernel.as_deref(), Some(Path::new("6.1.0-57-amd64")), "others look for it");
+        assert!(guest.set("kernel", "linux", directory.path()).is_err());
+        std::fs::create_dir_all(directory.path().join("linux/arch/x86/boot")).unwrap();
+        std::fs::write(directory.path().join("linux").join(BUILT), "x").unwrap();
+        guest.set("kernel", "linux", directory.path()).unwrap();
+        assert!(guest.kernel.as_ref().unwrap().ends_with("linux/arch/x86/boot/bzImage"));
+        for no_release in ["6", "6.1/vmlinuz", "6.1.deb", "v6.1"] {
+            assert!(!is_release(no_release), "{no_release}");
+        }
         guest.set("kernel", "host", directory.path()).unwrap();
         assert_eq!(guest.contradictions().len(), 2, "memory and arguments of no guest");
         let set: Vec<&str> = GUEST_KEYS.into_iter().filter(|key| guest.has(key)).collect();

@@ -27,6 +27,13 @@ const VERSION: &str = "assay kernel 2";
 /// The same of modules alone, so that whole kernels are not built again.
 const MODULES_VERSION: &str = "modules, stripped";
 
+/// The directory of a kernel in the cache that has the text of its patches.
+const PATCHES: &str = "patches";
+/// Larger ones are not kept there.
+const MOST_PATCH: usize = 1 << 20;
+/// Letters of their names.
+const LONGEST_NAME: usize = 80;
+
 /// A kernel that was built.
 #[derive(Debug)]
 pub struct BuiltKernel {
@@ -73,13 +80,14 @@ impl Kind {
         if let Some(base) = &wanted.base {
             let headers = Headers::find(&base.release, &base.places)?;
             let asked = headers.compiler(&base.release)?;
-            return Ok((Kind::Modules(base.clone(), headers), tools::compiler(false, asked.as_deref())?));
+            return Ok((Kind::Modules(base.clone(), headers), tools::compiler(None, asked.as_deref())?));
         }
         // All arms with this configuration have the same one.
         let same = all_wanted.iter().filter(|other| other.base.is_none() && other.config == wanted.config);
         let options: BTreeSet<String> = same.flat_map(|other| other.options.iter().cloned()).collect();
         let configuration = Configuration::read(wanted.config.as_deref(), &options)?;
-        Ok((Kind::Whole(configuration), tools::compiler(true, None)?))
+        let compiler = tools::compiler(Some(&configuration), None)?;
+        Ok((Kind::Whole(configuration), compiler))
     }
 }
 
@@ -168,7 +176,19 @@ impl Build {
         format!("{what} from {}{with}", self.source.name())
     }
 
+    /// What tells it from others, and the commit that people know it by: the same files may have been committed twice.
     fn facts(&self) -> Vec<(String, String)> {
+        let mut facts = self.identity();
+        if let source::Kind::Git(commit) = &self.source.kind {
+            let more = if self.source.uncommitted.is_some() { "-dirty" } else { "" };
+            let names = commit.names(&self.source.path).into_iter();
+            facts.extend(names.map(|(name, value)| (name.to_owned(), format!("{value}{more}"))));
+        }
+        facts
+    }
+
+    /// What tells it from others, as far as that is known before it is built.
+    pub(super) fn identity(&self) -> Vec<(String, String)> {
         let patch = match self.patches.as_slice() {
             [] => "none".to_owned(),
             [one] => one.digest.clone(),
@@ -185,6 +205,61 @@ impl Build {
             Kind::Modules(..) => None,
         };
         pairs.into_iter().chain(asked).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Whether the source has the files of keys that the configuration names: it would only be told at the end.
+    ///
+    /// # Errors
+    /// [`BuildError::Configuration`].
+    pub(super) fn has_keys(&self) -> Result<(), BuildError> {
+        let Kind::Whole(configuration) = &self.kind else { return Ok(()) };
+        for (option, file) in configuration.keys() {
+            let is_there = match Path::new(file).is_absolute() {
+                true => Path::new(file).is_file(),
+                false => self.source.file(file)?.is_some(),
+            };
+            if !is_there {
+                return Err(BuildError::Configuration {
+                    what: format!(
+                        "{}: CONFIG_{option} names {file}, which the source does not have",
+                        configuration.name
+                    ),
+                    hint: format!("set CONFIG_{option}=\"\": the keys are of whoever built that kernel"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the kernel's own tools make its configuration, and looks at that; nothing is compiled.
+    ///
+    /// # Errors
+    /// What is missing in it; what make said.
+    pub(super) fn configured(
+        &self,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<(), BuildError> {
+        let Kind::Whole(configuration) = &self.kind else { return Ok(()) };
+        let what = self.described(None);
+        let configuring = format!("configuring {what}");
+        let step = Step { what: &configuring, objects: 0, of: 0, left_s: None, is_limit: false };
+        say(&step);
+        let log = logs::log(&format!("configure-{}", configuration.digest))?;
+        let objects: &mut dyn FnMut(u64) = &mut |_| ();
+        let mut watch = Watch {
+            log: &log.path,
+            doing: "configuring",
+            what: &what,
+            cancelled,
+            objects,
+            locks: Vec::new(),
+        };
+        let patches: Vec<&Patch> = self.patches.iter().collect();
+        let (source, compiler) = (&self.source, &self.compiler);
+        let building = whole::Building { source, patches: &patches, configuration, compiler };
+        let room = building.room(&watch, &mut || say(&step))?;
+        building.configure(&room, &mut watch)
     }
 
     pub(super) fn built(
@@ -256,10 +331,25 @@ impl Build {
             building.build(&room, into, watch)?;
             // With what it was built of, for whoever looks into the cache.
             let _ = std::fs::copy(&log.path, into.join("build.log"));
+            self.keep_patches(into)?;
             Ok(())
         })?;
         meter.finished(whole.as_ref());
         Ok(entry)
+    }
+
+    /// Keeps the text of its patches with it, those of a reasonable size, under names that trials can have files of.
+    fn keep_patches(&self, into: &Path) -> Result<(), BuildError> {
+        let all = self.source.uncommitted.iter().chain(&self.patches).enumerate();
+        let place = into.join(PATCHES);
+        for (number, patch) in all.filter(|(_, patch)| patch.bytes().len() <= MOST_PATCH) {
+            std::fs::create_dir_all(&place).map_err(BuildError::io("cannot make", &place))?;
+            let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+            let name: String = patch.name().chars().take(LONGEST_NAME).map(plain).collect();
+            let path = place.join(format!("patch-{}-{name}", number + 1));
+            std::fs::write(&path, patch.bytes()).map_err(BuildError::io("cannot write", &path))?;
+        }
+        Ok(())
     }
 
     fn building<'b>(&'b self, patches: &'b [&'b Patch], modules: &'b BTreeSet<Module>) -> Building<'b> {

@@ -158,7 +158,8 @@ impl Builds {
             lines.push("unpacks the source first: about half a minute, 1.6 GB in the cache".to_owned());
             seconds += 30.0;
         }
-        for (at, build) in self.all.iter().enumerate() {
+        for at in self.order() {
+            let build = &self.all[at];
             let known = resolved.as_ref().map(|all| &all[at]);
             if known.is_some_and(|(key, _)| !seen.insert(key.clone())) {
                 continue;
@@ -225,14 +226,82 @@ impl Builds {
             return Err(BuildError::NoSource { path, found });
         };
         self.check(true)?;
-        let built = self.all.iter().zip(&resolved);
-        let built: Result<Vec<_>, _> =
-            built.map(|(build, resolved)| build.built(resolved, say, cancelled)).collect();
-        let built = built?;
+        self.configure(&resolved, say, cancelled)?;
+        let mut built: BTreeMap<usize, BuiltKernel> = BTreeMap::new();
+        for at in self.order() {
+            built.insert(at, self.all[at].built(&resolved[at], say, cancelled)?);
+        }
+        let built: Vec<BuiltKernel> = built.into_values().collect();
         for at in 0..built.len() {
             (0..at).try_for_each(|other| self.are_two_kernels((other, &built[other]), (at, &built[at])))?;
         }
         Ok(built)
+    }
+
+    /// Unpacks the sources, after which all that is not compiled is known of them.
+    ///
+    /// # Errors
+    /// Not enough space; an archive that is none.
+    pub fn unpack(&self, say: &mut dyn FnMut(&Step<'_>), cancelled: &AtomicBool) -> Result<(), BuildError> {
+        self.room_for(&self.all)?;
+        self.all.iter().try_for_each(|build| build.unpacked(say, cancelled).map(drop))
+    }
+
+    /// The order in which they are built: those with patches first, because most mistakes are in these, and all together take as long.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|at| self.all[*at].patches.is_empty());
+        order
+    }
+
+    /// Has the kernel's own tools look at each configuration, and at the options that patches bring, before anything is compiled. The first
+    /// kernel is built next, which looks at its own; revisions of one source are not laid out for it.
+    fn configure(
+        &self,
+        resolved: &[Resolved],
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<(), BuildError> {
+        let mut seen: BTreeSet<(String, Vec<&str>)> = BTreeSet::new();
+        let order = self.order().into_iter();
+        for at in order.filter(|at| !entries::is_there(entries::BUILT, &resolved[*at].0)) {
+            let build = &self.all[at];
+            let Some(room) = build.room_key() else { continue };
+            let is_first = seen.is_empty();
+            let of_options = build.patches.iter().filter(|patch| patch.changes_options());
+            let is_new = seen.insert((room, of_options.map(|patch| patch.digest.as_str()).collect()));
+            if is_new && !is_first {
+                build.configured(say, cancelled)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What tells one of them from others, as far as that is known before it is built.
+    #[must_use]
+    pub fn identity(&self, at: usize) -> Vec<(String, String)> {
+        self.all[at].identity()
+    }
+
+    /// The names of the modules that are built for one of them; `None`: it is a whole kernel, or its source is not unpacked yet.
+    ///
+    /// # Errors
+    /// A patch of something that is in no module; the source cannot be read.
+    pub fn modules_to_build(&self, at: usize) -> Result<Option<Vec<String>>, BuildError> {
+        let build = &self.all[at];
+        if matches!(build.kind, Kind::Whole(_)) || !build.source.is_readable() {
+            return Ok(None);
+        }
+        let (_, modules) = self.resolved_one(build)?;
+        Ok(Some(modules.into_iter().map(|module| module.name).collect()))
+    }
+
+    /// The files that the patches of a whole kernel change; empty: it has none, or modules alone are built.
+    #[must_use]
+    pub fn patched_files(&self, at: usize) -> BTreeSet<&str> {
+        let build = &self.all[at];
+        let patches = build.patches.iter().filter(|_| matches!(build.kind, Kind::Whole(_)));
+        patches.flat_map(|patch| patch.touched.iter().map(String::as_str)).collect()
     }
 
     /// Refuses two kernels of which neither is made of anything in which their sources differ: nothing is compared with itself
@@ -284,6 +353,7 @@ impl Builds {
         self.room_for(std::slice::from_ref(build))?;
         let patches: Vec<&Patch> = build.patches.iter().collect();
         Overlay::of(&build.source, &patches)?;
+        build.has_keys()?;
         build.built(&self.resolved_one(build)?, say, cancelled)
     }
 
@@ -308,6 +378,7 @@ impl Builds {
         for build in self.all.iter().filter(|_| readable) {
             let patches: Vec<&Patch> = build.patches.iter().collect();
             self.doubts.borrow_mut().extend(Overlay::of(&build.source, &patches)?.note());
+            build.has_keys()?;
         }
         self.differ_in_more_than_words()?;
         self.room_for(&self.all)

@@ -83,6 +83,15 @@ impl Configuration {
         self.text.lines().filter(is_on).count() as u64
     }
 
+    /// The files of keys that it names: the option, and the file.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        const OPTIONS: [&str; 2] = ["SYSTEM_TRUSTED_KEYS", "SYSTEM_REVOCATION_KEYS"];
+        let named = self.text.lines().filter_map(option).filter(|(name, _)| OPTIONS.contains(name));
+        named
+            .map(|(name, value)| (name, value.trim_matches('"')))
+            .filter(|(_, file)| !matches!(*file, "" | "n"))
+    }
+
     /// Whether it says that an option is built in.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.text.lines().any(|line| option(line) == Some((name, "y")))

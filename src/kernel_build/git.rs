@@ -69,6 +69,20 @@ impl Commit {
         Ok(Commit { asked: asked.to_owned(), tree })
     }
 
+    /// What people know it by, as facts: its commit, and that commit after the last tag before it. None of a tree.
+    pub(super) fn names(&self, repository: &Path) -> Vec<(&'static str, String)> {
+        let said = |arguments: &[&str]| {
+            let mut command = git(repository);
+            command.args(arguments).arg(format!("{}^{{commit}}", self.asked));
+            let text = output(command).ok()?.ok()?;
+            Some(String::from_utf8_lossy(&text).trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let commit = said(&["rev-parse", "--verify", "--end-of-options"]).map(|name| ("kernel.commit", name));
+        let is_known = commit.is_some() && !self.asked.starts_with('-');
+        let tagged = is_known.then(|| said(&["describe", "--tags"])).flatten();
+        commit.into_iter().chain(tagged.map(|name| ("kernel.describe", name))).collect()
+    }
+
     /// One file of it; `None`: there is none of this name.
     pub(super) fn file(&self, repository: &Path, name: &str) -> Result<Option<SourceFile>, BuildError> {
         let mut list = git(repository);
@@ -212,6 +226,9 @@ mod tests {
         assert_eq!(commit.tree, head.tree);
         assert_eq!(commit.file(root.path(), "a.c").unwrap().unwrap().bytes, b"one\n");
         assert!(commit.file(root.path(), "b.c").unwrap().is_none());
+        let names = commit.names(root.path());
+        assert_eq!(names[0].0, "kernel.commit");
+        assert_eq!((names[0].1.len(), &names[1]), (40, &("kernel.describe", "v1".to_owned())));
         for revision in ["v9", "--all"] {
             let error = Commit::of(root.path(), revision).unwrap_err();
             assert!(matches!(error, BuildError::NoRevision { .. }), "{error}");

@@ -37,7 +37,7 @@ pub(super) struct Patch {
     text: Vec<u8>,
     /// What it changes, makes and removes, below the top of the tree.
     pub(super) touched: BTreeSet<String>,
-    /// By content.
+    /// By the change itself: not by the message before it, nor by when and as which blobs its files were compared.
     pub(super) digest: String,
 }
 
@@ -57,12 +57,24 @@ impl Patch {
         String::from_utf8_lossy(&self.text)
     }
 
+    /// The same as it was read.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
     /// A patch of this text, called `path` in messages.
     pub(super) fn of(path: &Path, text: Vec<u8>) -> Result<Patch, BuildError> {
         let wrong = |found: String| BuildError::NoPatch { path: path.to_owned(), found };
         let touched = touched(&text).map_err(wrong)?;
-        let digest = digests::of_bytes(&[&text]);
+        let digest = digests::of_bytes(&[change(&text).as_bytes()]);
         Ok(Patch { path: path.to_owned(), text, touched, digest })
+    }
+
+    /// Whether it changes which options there are, or what they select.
+    pub(super) fn changes_options(&self) -> bool {
+        let is_of_options =
+            |name: &String| name.rsplit('/').next().is_some_and(|last| last.starts_with("Kconfig"));
+        self.touched.iter().any(is_of_options)
     }
 
     /// Its file's name.
@@ -226,6 +238,50 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
     Ok(touched)
 }
 
+/// How lines of headers begin that say what is done.
+const HEADERS: [&str; 12] = [
+    "diff --git ", "--- ", "+++ ", "old mode ", "new mode ", "new file mode ", "deleted file mode ",
+    "rename from ", "rename to ", "copy from ", "copy to ", "@@ -",
+];
+
+/// The headers of files and the hunks of a diff, whose form was looked at already.
+fn change(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let (mut kept, mut left, mut of_file) = (String::new(), (0_u64, 0_u64), false);
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        if left.0 > 0 || left.1 > 0 {
+            match line.bytes().next() {
+                Some(b'-') => left.0 = left.0.saturating_sub(1),
+                Some(b'+') => left.1 = left.1.saturating_sub(1),
+                Some(b'\\') => {}
+                _ => left = (left.0.saturating_sub(1), left.1.saturating_sub(1)),
+            }
+            kept.push_str(line);
+            continue;
+        }
+        // `\ No newline at end of file` behind the last line of a hunk.
+        let is_end = line.starts_with('\\');
+        let begins = line.starts_with("diff --git ")
+            || line.starts_with("--- ") && lines.peek().is_some_and(|next| next.starts_with("+++ "));
+        of_file = (of_file || begins) && line.trim_end() != "--";
+        if !of_file || !(is_end || HEADERS.iter().any(|start| line.starts_with(start))) {
+            continue;
+        }
+        match line.strip_prefix("@@ -").and_then(hunk_lengths) {
+            // What stands behind it is a line of the source, for people.
+            Some(lengths) => {
+                left = lengths;
+                kept.push_str(line.find(" @@").map_or(line, |at| &line[..at]));
+            }
+            // A time may stand behind a name.
+            None => kept.push_str(line.split('\t').next().unwrap_or(line).trim_end()),
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
 /// Whether both names of a pair begin in the kernel's own top directory, and not in one beside it.
 fn is_bare(before: &str, after: &str) -> bool {
     let name = |header: &str| header[4..].split('\t').next().unwrap_or_default().trim().to_owned();
@@ -291,6 +347,29 @@ mod tests {
         let renamed =
             "diff --git a/a/b.c b/a/c.c\nsimilarity index 100%\nrename from a/b.c\nrename to a/c.c\n";
         assert_eq!(files(renamed), ["a/b.c", "a/c.c"]);
+    }
+
+    #[test]
+    fn the_same_change_has_the_same_digest_whatever_the_mail_says() {
+        let digest = |text: &str| of(text).unwrap().digest;
+        let mail = ONE
+            .replace("A change.", "From: somebody\nSubject: [PATCH v2] a change\n")
+            .replace("index 1..2", "index 12345..67890")
+            .replace(" @@ int f(void)", " @@ int g(void)")
+            .replace("file.c\n@@", "file.c\t2024-05-01\n@@")
+            .replace("2.39.5", "2.47.0");
+        assert_ne!(mail, ONE);
+        assert_eq!(digest(&mail), digest(ONE));
+        for other in [
+            ONE.replace("+zwei", "+drei"),
+            ONE.replace("@@ -1,3 +1,3", "@@ -2,3 +2,3"),
+            ONE.replace(" three", " four"),
+        ] {
+            assert_ne!(digest(&other), digest(ONE));
+        }
+        assert_ne!(digest(&ONE.replace("file.c", "data.c")), digest(ONE));
+        let end = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
+        assert_ne!(digest(end), digest(&format!("{end}\\ No newline at end of file\n")));
     }
 
     #[test]

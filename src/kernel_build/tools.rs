@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use super::config::Configuration;
 use super::error::BuildError;
 use crate::sys::{clean_command, find_program};
 
@@ -13,6 +14,19 @@ const ALWAYS: [(&str, &str); 4] =
     [("make", "make"), ("gcc", "gcc"), ("patch", "patch"), ("strip", "binutils")];
 /// What the kernel's own configuration and its image need besides.
 const WHOLE: [(&str, &str); 4] = [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
+/// What compresses or signs at the end of a build, by the option that asks for it.
+const BY_OPTION: [(&str, &str, &str); 10] = [
+    ("KERNEL_BZIP2", "bzip2", "bzip2"),
+    ("KERNEL_LZMA", "lzma", "xz-utils"),
+    ("KERNEL_XZ", "xz", "xz-utils"),
+    ("KERNEL_LZO", "lzop", "lzop"),
+    ("KERNEL_LZ4", "lz4", "lz4"),
+    ("KERNEL_ZSTD", "zstd", "zstd"),
+    ("MODULE_COMPRESS_GZIP", "gzip", "gzip"),
+    ("MODULE_COMPRESS_XZ", "xz", "xz-utils"),
+    ("MODULE_COMPRESS_ZSTD", "zstd", "zstd"),
+    ("MODULE_SIG_ALL", "openssl", "openssl"),
+];
 /// What reads archives by the end of their names, and the package that has it.
 const UNPACKERS: [(&str, &str, &str); 6] = [
     (".xz", "xz", "xz-utils"),
@@ -37,15 +51,25 @@ pub(super) struct Compiler {
     pub(super) version: String,
 }
 
-/// Looks for all that building needs; `asked` is a compiler that headers ask for.
+/// Looks for all that building needs: modules alone, or a whole kernel of this configuration; `asked` is a compiler that headers ask for.
 ///
 /// # Errors
 /// [`BuildError::NoTools`] with everything that is missing.
-pub(super) fn compiler(whole: bool, asked: Option<&str>) -> Result<Compiler, BuildError> {
+pub(super) fn compiler(
+    configuration: Option<&Configuration>,
+    asked: Option<&str>,
+) -> Result<Compiler, BuildError> {
+    let whole = configuration.is_some();
     let wanted: &[(&str, &str)] = if whole { &WHOLE } else { &[] };
-    let missing = ALWAYS.iter().chain(wanted).filter(|(program, _)| find_program(program).is_none());
-    let (mut what, mut packages): (Vec<&'static str>, Vec<String>) =
-        missing.map(|(program, package)| (*program, (*package).to_owned())).unzip();
+    let by_option = configuration.into_iter().flat_map(programs_of);
+    let needed = ALWAYS.iter().chain(wanted).copied().chain(by_option);
+    let (mut what, mut packages): (Vec<&'static str>, Vec<String>) = (Vec::new(), Vec::new());
+    for (program, package) in needed.filter(|(program, _)| find_program(program).is_none()) {
+        if !what.contains(&program) {
+            what.push(program);
+            packages.push(package.to_owned());
+        }
+    }
     let there = |header: &str| HEADERS.iter().any(|place| Path::new(place).join(header).is_file());
     for (library, _, package) in LIBRARIES.iter().filter(|(_, header, _)| whole && !there(header)) {
         what.push(library);
@@ -60,6 +84,12 @@ pub(super) fn compiler(whole: bool, asked: Option<&str>) -> Result<Compiler, Bui
         return Ok(Compiler { program: program.to_owned(), version: version(program) });
     }
     Err(BuildError::NoTools { what, packages })
+}
+
+/// What options of a configuration need.
+fn programs_of(configuration: &Configuration) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let on = BY_OPTION.iter().filter(|(option, ..)| configuration.is_on(option));
+    on.map(|(_, program, package)| (*program, *package))
 }
 
 /// Looks for the program by which tar(1) reads an archive.
@@ -96,13 +126,27 @@ pub(super) fn compiler_words(compiler: &Compiler) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn a_compiler_that_is_not_here_is_named_with_its_package() {
-        let error = compiler(false, Some("gcc-999")).unwrap_err();
+        let error = compiler(None, Some("gcc-999")).unwrap_err();
         assert!(error.to_string().contains("the compiler that the kernel was built with"), "{error}");
         assert!(error.hint().ends_with("gcc-999"), "{}", error.hint());
+    }
+
+    #[test]
+    fn what_a_configuration_compresses_and_signs_with_is_looked_for() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("mine.config");
+        let text = "CONFIG_KERNEL_LZ4=y\n# CONFIG_KERNEL_XZ is not set\nCONFIG_MODULE_SIG_ALL=y\n";
+        std::fs::write(&path, text).unwrap();
+        let mine = Configuration::read(Some(&path), &BTreeSet::new()).unwrap();
+        assert_eq!(programs_of(&mine).collect::<Vec<_>>(), [("lz4", "lz4"), ("openssl", "openssl")]);
+        let own = Configuration::read(None, &BTreeSet::new()).unwrap();
+        assert!(programs_of(&own).all(|(program, _)| find_program(program).is_some()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Enters: a source, patches, a configuration. Leaves: an entry with image, configuration and modules, if it has some.
 
 use std::path::Path;
+use std::process::Command;
 
 use super::compiled;
 use super::config::{self, Configuration};
@@ -49,6 +50,16 @@ impl Building<'_> {
         room::build(room, self.source, &overlay, watch, lay, |watch| self.make_kernel(room, into, watch))
     }
 
+    /// Only makes the configuration, and looks at it.
+    ///
+    /// # Errors
+    /// What make said; a configuration that is missing something.
+    pub(super) fn configure(&self, room: &Entry, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let overlay = Overlay::of(self.source, self.patches)?;
+        let lay = |state: &State, watch: &mut Watch<'_>| self.lay(room, state, watch);
+        room::build(room, self.source, &overlay, watch, lay, |watch| self.configured(room, watch).map(drop))
+    }
+
     /// Brings the tree to what the source has, without objects of what it had.
     fn lay(&self, room: &Entry, state: &State, watch: &mut Watch<'_>) -> Result<(), BuildError> {
         let tree = room::tree_of(room);
@@ -82,27 +93,37 @@ impl Building<'_> {
         }
     }
 
-    fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let (tree, objects) = (room::tree_of(room), room.path.join(room::OBJECTS));
+    /// make in the room, for these targets.
+    fn make(&self, room: &Entry, targets: &[&str]) -> Command {
+        let mut command = make::make(&room::tree_of(room));
+        command
+            .arg(format!("O={}", room.path.join(room::OBJECTS).display()))
+            .args(tools::compiler_words(self.compiler))
+            .args(targets);
+        command
+    }
+
+    /// Makes the configuration and looks at it; leaves its text.
+    fn configured(&self, room: &Entry, watch: &mut Watch<'_>) -> Result<String, BuildError> {
+        let objects = room.path.join(room::OBJECTS);
         std::fs::create_dir_all(&objects).map_err(BuildError::io("cannot make", &objects))?;
-        let make = |targets: &[&str]| {
-            let mut command = make::make(&tree);
-            command
-                .arg(format!("O={}", objects.display()))
-                .args(tools::compiler_words(self.compiler))
-                .args(targets);
-            command
-        };
         let own = objects.join(if self.configuration.is_whole { ".config" } else { "assay.config" });
         std::fs::write(&own, &self.configuration.text).map_err(BuildError::io("cannot write", &own))?;
-        let mut configure = make(&[if self.configuration.is_whole { "olddefconfig" } else { "allnoconfig" }]);
+        let target = if self.configuration.is_whole { "olddefconfig" } else { "allnoconfig" };
+        let mut configure = self.make(room, &[target]);
         configure.env("KCONFIG_ALLCONFIG", &own);
         make::run(configure, watch)?;
         let path = objects.join(".config");
         let finished = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;
         self.configuration.check(&finished)?;
         self.patches.iter().try_for_each(|patch| self.configuration.has_options_of(patch, &finished))?;
-        let modules = config::has_modules(&finished);
+        Ok(finished)
+    }
+
+    fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let modules = config::has_modules(&self.configured(room, watch)?);
+        let objects = room.path.join(room::OBJECTS);
+        let make = |targets: &[&str]| self.make(room, targets);
         make::run(make(if modules { &["bzImage", "modules"] } else { &["bzImage"] }), watch)?;
         let path = objects.join("include/config/kernel.release");
         let release = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{Forecast, Guests, LaunchError, Launcher, Local, Reply, Request, Unready};
 use crate::catalog::LauncherKind;
+use crate::record::HostFacts;
 
 /// The launchers, in the order of [`LauncherKind::ALL`].
 struct Everywhere {
@@ -50,12 +51,21 @@ impl Launcher for Everywhere {
         self.launchers.iter_mut().try_for_each(|(_, launcher)| launcher.expect(request))
     }
 
+    fn goes_on(&mut self, earlier: &HostFacts) -> Result<(), Unready> {
+        self.launchers.iter_mut().try_for_each(|(_, launcher)| launcher.goes_on(earlier))
+    }
+
     fn check(&mut self, place: &Path) -> Result<(), Unready> {
         self.launchers.iter_mut().try_for_each(|(_, launcher)| launcher.check(place))
     }
 
     fn forecast(&self) -> Option<Forecast> {
         self.launchers.iter().find_map(|(_, launcher)| launcher.forecast())
+    }
+
+    /// Of all launchers one keeps something within a round, and looks at what is left.
+    fn round_goes_on(&mut self, left: &mut dyn Iterator<Item = Request>) {
+        self.launchers.iter_mut().for_each(|(_, launcher)| launcher.round_goes_on(left));
     }
 
     fn round_ends(&mut self) {

@@ -21,6 +21,7 @@ pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
 pub use crate::observe::KEEPS_TRACES;
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
+use crate::record::HostFacts;
 pub use agent::serve;
 pub use endings::{as_it_was_sent, ending_signals, reserved_signals_are_sigterm, signal_name};
 pub use everywhere::everywhere;
@@ -29,8 +30,8 @@ pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
 pub use qemu::{
     Forecast, GuestError, GuestOffer, NoSource, OpenedKernel, Unpacked, guest_part, guests_offered,
-    kernel_options, newest_kernel, newest_kernel_of, newest_source, opened_kernel, remove_unpacked,
-    unpacked_in_cache, unreadable_kernel,
+    kernel_options, known_releases, loaded_modules, newest_kernel, newest_kernel_of, newest_source,
+    opened_kernel, readable_copy, remove_unpacked, unpacked_in_cache, unreadable_kernel,
 };
 
 /// Why there is no reply.
@@ -83,6 +84,14 @@ pub trait Launcher {
         Ok(())
     }
 
+    /// Learns facts of earlier trials of the run: later ones are run by the same.
+    ///
+    /// # Errors
+    /// That is not here any more.
+    fn goes_on(&mut self, _earlier: &HostFacts) -> Result<(), Unready> {
+        Ok(())
+    }
+
     /// Whether all that was expected can be had, with room in `place`; called once, after [`Launcher::expect`].
     ///
     /// # Errors
@@ -105,6 +114,9 @@ pub trait Launcher {
         request: &Request,
         cancelled: &std::sync::atomic::AtomicBool,
     ) -> Result<Reply, LaunchError>;
+
+    /// A trial has ended, and these are left of its round: what none of them needs can go.
+    fn round_goes_on(&mut self, _left: &mut dyn Iterator<Item = Request>) {}
 
     /// All trials of a round have ended; what was kept for them can go.
     fn round_ends(&mut self) {}

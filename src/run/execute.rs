@@ -199,7 +199,7 @@ impl Execution<'_> {
         {
             return Ok(Round::Ended(Ending::Interrupted));
         }
-        for (position, cell) in cells {
+        for (at, &(position, cell)) in cells.iter().enumerate() {
             if self.remaining(session).lost(cell) {
                 continue;
             }
@@ -228,6 +228,10 @@ impl Execution<'_> {
                     round + 1
                 ));
                 return Ok(Round::Ended(Ending::Failed));
+            }
+            let (request, left) = (self.request, &cells[at + 1..]);
+            if !left.is_empty() {
+                self.launcher.round_goes_on(&mut left.iter().map(|(_, cell)| request(*cell, round)));
             }
         }
         self.launcher.round_ends();

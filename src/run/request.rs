@@ -38,6 +38,7 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         simulated: simulated(spec),
         seed: plan.trial_seed(round, cell, 0),
         timeout_s: spec.timeout_s,
+        given_up_after_s: given_up_after_s(spec, surroundings),
     };
     let observer = |name: &String| match name.as_str() {
         "blocks" if surroundings.keep_traces => KEEPS_TRACES.to_owned(),
@@ -53,6 +54,18 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         before: surroundings.before.clone(),
         after: surroundings.after.clone(),
     }
+}
+
+/// A guest whose kernel spins cannot end its trial, so one of known length is given up when it takes far longer. How long hooks take is
+/// not known.
+fn given_up_after_s(spec: &CellSpec, surroundings: &Surroundings) -> Option<f64> {
+    const TIMES: f64 = 10.0;
+    const AND_S: f64 = 120.0;
+    /// Files are filled no slower than this, emulated or not.
+    const LAYOUT_BYTES_PER_S: f64 = 4e6;
+    let has_hooks = surroundings.before.is_some() || surroundings.after.is_some();
+    let longest_s = spec.longest_s.filter(|_| spec.target.is_elsewhere() && !has_hooks)?;
+    Some(TIMES * longest_s + AND_S + spec.laid_out_bytes as f64 / LAYOUT_BYTES_PER_S)
 }
 
 fn simulated(spec: &CellSpec) -> Option<SimulatedCell> {

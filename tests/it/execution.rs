@@ -805,3 +805,43 @@ fn an_agent_that_cannot_be_started_ends_the_run() {
     assert!(error.contains("/x/assay") && error.contains("permission denied"), "{error}");
     assert_eq!((run.trials.len(), log.joined().as_str()), (0, "begin 4 | 0.0.0 | end Failed"));
 }
+
+/// Says after each trial which cells are left of the round.
+#[derive(Default)]
+struct Left(Vec<Vec<u64>>);
+
+impl Launcher for Left {
+    fn launch(&mut self, _: &Request, _: &AtomicBool) -> Result<Reply, LaunchError> {
+        if self.0.len() == 1 { failed("tried again") } else { done() }
+    }
+
+    fn round_goes_on(&mut self, left: &mut dyn Iterator<Item = Request>) {
+        self.0.push(left.map(|request| request.task.seed % 1000).collect());
+    }
+
+    fn round_ends(&mut self) {
+        self.0.push(vec![999]);
+    }
+}
+
+#[test]
+fn a_launcher_learns_which_cells_are_left_of_a_round() {
+    let mut run = run_of(&["a", "b", "c"]);
+    let mut launcher = Left::default();
+    Execution {
+        run: &mut run,
+        order: &|round| order(3, round),
+        lead_in: &|_| None,
+        request: &request,
+        launcher: &mut launcher,
+        sinks: Vec::new(),
+        decided: &mut |_| false,
+        cancelled: &NEVER,
+        limits: Limits { rounds: 2, time_budget: None, disturbance: None },
+    }
+    .execute()
+    .unwrap();
+    // A trial that is tried again is not over before that.
+    let (first, second): (&[&[u64]], &[&[u64]]) = (&[&[1, 2], &[2], &[999]], &[&[1, 0], &[0], &[999]]);
+    assert_eq!(launcher.0, [first, second].concat());
+}

@@ -276,6 +276,8 @@ fn what_does_not_fit_is_refused_before_anything_is_booted() {
     let scheduler = ["virtio_blk:64m", "-t", "scheduler=nonsense"];
     refused(&sandbox, &with(&scheduler), "has no scheduler nonsense: it is neither built in nor in");
     refused(&sandbox, &with(&["nvme:800t"]), "disks of the guest may take 838860800 MiB, and");
+    let release = ["run", "job.fio", "--vary", "bs=4k,8k", "-t", "kernel=9.9.9-none"];
+    refused(&sandbox, &release, "kernel=9.9.9-none: there is no such file, and no kernel of this release");
     // What is in no module of this kernel, and what is no kernel although it is large.
     std::fs::write(sandbox.path().join("picture"), vec![0x89; 1 << 20]).unwrap();
     let picture = ["run", "job.fio", "--vary", "bs=4k,8k", "-t", "kernel=picture"];

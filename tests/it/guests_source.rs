@@ -156,6 +156,14 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
             "config is of a whole kernel",
         ),
         (&["--vary", "rev=v6.11,v6.12"], 2, "rev"),
+        // What is wrong with guests is told before anything is built.
+        (&["--vary", "patch=none,assay:dio-append", "-t", "memory=8000g"], 2, "is larger than this machine"),
+        (
+            &["--vary", "patch=none,assay:dio-append", "-t", "modules=no_such"],
+            2,
+            "has no no_such: it is neither",
+        ),
+        (&["--vary", "patch=none,assay:dio-append", "-t", "fs=ext4"], 2, "no trial loads f2fs, which is all"),
     ] {
         let arguments =
             [&["run", "job.fio", "-q", "--rounds", "1", "-t", "ram:64m", "-t", "fs=f2fs"], module, more]

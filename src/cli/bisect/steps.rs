@@ -106,7 +106,7 @@ impl Arms for Steps {
             Answer::Failed { reason, output, .. } => {
                 // The next steps would fail as well, and this one not, once there is space or memory.
                 if let Some(lack) = BuildError::of_the_machine(&output, "the step") {
-                    return Ok(Made::Ends(ended_by(&lack)));
+                    return Ok(ended_by(&lack));
                 }
                 let lines: Vec<&str> = output.lines().collect();
                 let last = &lines[lines.len().saturating_sub(LAST_LINES)..];

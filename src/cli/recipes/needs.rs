@@ -6,7 +6,7 @@ use crate::catalog::Program;
 use crate::cli::Failure;
 use crate::experiment::{Device, Experiment, TargetSettings};
 use crate::host::may_administer;
-use crate::launch::{newest_kernel, unreadable_kernel};
+use crate::launch::{newest_kernel, readable_copy, unreadable_kernel};
 use crate::sys::find_system_program;
 
 /// How to get the source of one where there is none.
@@ -32,10 +32,7 @@ fn without_kernel() -> [String; 2] {
         None => ["no kernel is found to boot".to_owned(), KERNEL_HINT.to_owned()],
         Some(path) => [
             format!("no kernel is found to boot that this user may read: {} is its owner's", path.display()),
-            format!(
-                "mkdir -p ~/.cache/assay/kernels && sudo install -o $USER -m 644 {} ~/.cache/assay/kernels/",
-                path.display()
-            ),
+            readable_copy(&path),
         ],
     }
 }

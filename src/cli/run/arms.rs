@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::cli::Failure;
-use crate::launch::{LaunchError, Launcher, Request};
+use crate::launch::{LaunchError, Launcher, Request, Unready};
 
 /// The factor whose levels are the steps.
 pub(in crate::cli) const FACTOR: &str = "step";
@@ -34,4 +34,6 @@ pub(in crate::cli) enum Made {
     Cannot(String),
     /// Nor can those of any other: the search ends.
     Ends(Failure),
+    /// Nor can those of any other while the machine lacks this: the search ends, and may go on later.
+    Lacks(Unready),
 }

@@ -60,7 +60,11 @@ fn moment(places: &[PathBuf]) -> Moment {
 pub(super) fn with_guests(expected: Expected, ahead: Option<&Forecast>) -> Expected {
     let Some(ahead) = ahead else { return expected };
     Expected {
-        first_boots_s: if ahead.once { ahead.boot_s } else { 0.0 },
+        first_boots_s: match (ahead.once, ahead.again) {
+            (true, _) => ahead.boot_s,
+            (false, true) => f64::from(ahead.guests) * ahead.boot_s,
+            (false, false) => 0.0,
+        },
         boots_s: if ahead.once { 0.0 } else { f64::from(ahead.guests) * ahead.boot_s },
         in_guest_s: Some(ahead.trial_s),
         emulated: ahead.emulated,

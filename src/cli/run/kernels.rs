@@ -5,28 +5,23 @@
 //! is built when it is first asked for. How kernels are built is not known here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::arms::{Arms, Made};
+use super::exercised;
 use super::prepare::Prepared;
+use super::teller::Teller;
 use crate::catalog::{OWN_PATCH, own_patch};
 use crate::cli::Failure;
 use crate::experiment::GuestSettings;
-use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, MadeOf, Step, Wanted};
+use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, MadeOf, Wanted};
 use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, opened_kernel};
 use crate::plan::CellSpec;
 use crate::record::{HostFacts, Run, Status, Trial};
 use crate::sys::cache::{digest_of, directory};
-use crate::sys::terminal::{err, visible};
-use crate::units::pretty_duration;
-
-/// Plain lines come at most this often.
-const PLAIN_INTERVAL: Duration = Duration::from_secs(15);
+use crate::sys::terminal::err;
 
 /// Kernels of a run that are built.
 #[derive(Default)]
@@ -154,11 +149,17 @@ pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool
         return Ok(());
     }
     let Some(builds) = &prepared.kernels.builds else { return Ok(()) };
+    let of_cells = (builds, prepared.kernels.cells.as_slice());
+    let unused = exercised::unused_filesystems(&prepared.plan, of_cells);
     let mut teller = Teller::new(quiet);
-    let built = builds.carry_out(&mut |step| teller.tell(step), cancelled);
+    let unpacked = builds.unpack(&mut |step| teller.tell(step), cancelled);
+    let unpacked = unpacked.map_err(|error| failure(&error));
+    let loaded =
+        unpacked.and_then(|()| exercised::are_loaded(&prepared.plan, &prepared.surroundings, of_cells));
+    let built = loaded.map(|()| builds.carry_out(&mut |step| teller.tell(step), cancelled));
     teller.end();
-    let notes = builds.notes();
-    let built = built.map_err(|error| failure(&error))?;
+    let notes = builds.notes().into_iter().chain(unused);
+    let built = built?.map_err(|error| failure(&error))?;
     for (at, target) in prepared.surroundings.targets.iter_mut().enumerate() {
         let kernel = prepared.kernels.cells.get(at).copied().flatten().map(|kernel| &built[kernel]);
         if let (Some(kernel), Some(setup)) = (kernel, &mut target.setup) {
@@ -173,7 +174,7 @@ pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool
         prepared.run.notes.push(note.into());
     }
     prepared.kernels.built = built;
-    as_before(prepared)
+    Ok(())
 }
 
 /// Which image a guest boots that nobody builds, by its bytes: a file of the same name may be another kernel when a run goes on.
@@ -270,26 +271,27 @@ impl Arms for KernelSteps {
         launcher: &mut dyn Launcher,
         cancelled: &AtomicBool,
     ) -> Result<Made, LaunchError> {
+        if let Some((builds, kernel)) = self.kernels.builds.as_ref().zip(self.kernels.cells[step])
+            && let Some(earlier) = self.earlier.get(&step)
+            && let Some((name, _)) = differing(&builds.identity(kernel), earlier)
+        {
+            return Ok(Made::Ends(another_one(&kernel_name(trial), name)));
+        }
         let kernel = match self.build(step, cancelled) {
             Ok(kernel) => kernel,
             Err(BuildError::Interrupted { .. }) => return Err(LaunchError::Cancelled { left: Vec::new() }),
             Err(error) if error.is_of_the_revision() => {
                 return Ok(Made::Cannot(cannot_be_built(&error)));
             }
-            Err(error) => return Ok(Made::Ends(ended_by(&error))),
+            Err(error) => return Ok(ended_by(&error)),
         };
-        if let Some(earlier) = self.earlier.get(&step)
-            && let Some((name, _)) = differing(&kernel, earlier)
-        {
-            return Ok(Made::Ends(another_one(&kernel_name(trial), name)));
-        }
         self.built.insert(step, kernel);
         if let Err(error) = self.ends_differ() {
             return Ok(Made::Ends(failure(&error)));
         }
         let wanted = self.trial(step, trial.clone());
         let ready = launcher.expect(&wanted).and_then(|()| launcher.check(&self.place));
-        Ok(ready.map_or_else(|lack| Made::Ends(ended_by_lack(lack)), |()| Made::Ready))
+        Ok(ready.map_or_else(Made::Lacks, |()| Made::Ready))
     }
 
     fn trial(&self, step: usize, mut request: Request) -> Request {
@@ -308,9 +310,9 @@ fn kernel_name(trial: &Request) -> String {
 }
 
 /// The first fact in which a kernel differs from what was booted earlier.
-fn differing<'k>(kernel: &'k BuiltKernel, earlier: &HostFacts) -> Option<&'k (String, String)> {
+fn differing<'k>(kernel: &'k [(String, String)], earlier: &HostFacts) -> Option<&'k (String, String)> {
     let differs = |(name, value): &&(String, String)| earlier.get(name).is_some_and(|before| before != value);
-    kernel.facts.iter().find(differs)
+    kernel.iter().find(differs)
 }
 
 fn another_one(kernel: &str, fact: &str) -> Failure {
@@ -320,18 +322,21 @@ fn another_one(kernel: &str, fact: &str) -> Failure {
     .hint("bring source, patch, compiler or image of that time back, or run it anew")
 }
 
-/// Later rounds must be of the kernels of the earlier ones.
+/// Later rounds must be of the kernels of the earlier ones; of those that are built this is known before.
 fn as_before(prepared: &Prepared) -> Result<(), Failure> {
     let run = &prepared.run;
     for (cell, target) in prepared.surroundings.targets.iter().enumerate() {
-        let now =
-            target.setup.as_ref().map(|setup| setup.settings.guest.facts.as_slice()).unwrap_or_default();
+        let kernels = &prepared.kernels;
+        let to_build = kernels.builds.as_ref().zip(kernels.cells.get(cell).copied().flatten());
+        let now = match (to_build, &target.setup) {
+            (Some((builds, kernel)), _) => builds.identity(kernel),
+            (None, Some(setup)) => setup.settings.guest.facts.clone(),
+            (None, None) => Vec::new(),
+        };
         let earlier =
             run.trials.iter().filter(|trial| trial.cell as usize == cell).filter_map(|trial| trial.facts);
         let mut earlier = earlier.filter_map(|facts| run.facts.get(facts as usize));
-        let other = earlier.find_map(|facts| {
-            now.iter().find(|(name, value)| facts.get(name).is_some_and(|before| before != value))
-        });
+        let other = earlier.find_map(|facts| differing(&now, facts));
         if let Some((name, _)) = other {
             return Err(another_one(&prepared.plan.cells[cell].label, name));
         }
@@ -399,7 +404,7 @@ fn file_of(patch: &Path) -> Result<PathBuf, Failure> {
     Ok(written)
 }
 
-fn unready(Unready { reason, hint }: Unready) -> Failure {
+pub(super) fn unready(Unready { reason, hint }: Unready) -> Failure {
     let failure = Failure::request(reason);
     if hint.is_empty() { failure } else { failure.hint(hint) }
 }
@@ -420,60 +425,10 @@ pub(super) fn failure(error: &BuildError) -> Failure {
 }
 
 /// The same for a search that has begun: what the machine lacks, it may have later.
-pub(in crate::cli) fn ended_by(error: &BuildError) -> Failure {
+pub(in crate::cli) fn ended_by(error: &BuildError) -> Made {
     // The search was begun with that kernel, and goes on with no other.
     if matches!(error, BuildError::NotAModule { .. }) {
-        return failure(error);
+        return Made::Ends(failure(error));
     }
-    ended_by_lack(Unready { reason: error.to_string(), hint: error.hint() })
-}
-
-fn ended_by_lack(Unready { reason, hint }: Unready) -> Failure {
-    let first = if hint.is_empty() { String::new() } else { format!("{hint}; then ") };
-    Failure::tool(reason).hint(format!("{first}`assay bisect --resume latest` goes on with the search"))
-}
-
-/// Says how far a build is: a line that moves on a terminal, a line now and then elsewhere.
-struct Teller {
-    bar: Option<ProgressBar>,
-    quiet: bool,
-    what: String,
-    last: Instant,
-}
-
-impl Teller {
-    fn new(quiet: bool) -> Teller {
-        let bar = (!quiet && std::io::stderr().is_terminal())
-            .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
-        if let Some(bar) = &bar {
-            let style = ProgressStyle::with_template("{spinner} {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        }
-        Teller { bar, quiet, what: String::new(), last: Instant::now() }
-    }
-
-    fn tell(&mut self, step: &Step<'_>) {
-        let about = if step.is_limit { "at most" } else { "about" };
-        let of = if step.of > 0 { format!(" of {about} {}", step.of) } else { String::new() };
-        let left = step.left_s.map_or_else(String::new, |s| format!(", {about} {} more", pretty_duration(s)));
-        let line = match step.objects {
-            0 => step.what.to_owned(),
-            objects => format!("{}: {objects}{of} objects{left}", step.what),
-        };
-        if let Some(bar) = &self.bar {
-            bar.set_message(visible(&line).into_owned());
-            bar.tick();
-        } else if !self.quiet && (self.what != step.what || self.last.elapsed() >= PLAIN_INTERVAL) {
-            // Nobody to tell is no reason to end a run.
-            let _ = writeln!(err(), "{line}");
-            self.last = Instant::now();
-        }
-        step.what.clone_into(&mut self.what);
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
+    Made::Lacks(Unready { reason: error.to_string(), hint: error.hint() })
 }

@@ -27,7 +27,7 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
             ))
             .hint("take filename= and directory= out of the job, and name a device: --target virtio_blk:1g, --target fs=xfs"));
         }
-        prepared.launcher().map(drop)?;
+        prepared.can_be_launched()?;
     }
     for file in prepared.plan.files.iter().filter(|file| changes(file)) {
         refuse(&file.path, destroy)?;

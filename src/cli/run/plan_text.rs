@@ -129,8 +129,10 @@ fn boots(out: &mut impl Write, prepared: &Prepared, ahead: &Forecast) -> std::io
         writeln!(out, "\nboots, once for all trials")?;
         writeln!(out, "  {}", guests(ahead))?;
     } else {
-        let count = u64::from(ahead.guests) * u64::from(prepared.plan.rounds_at_most());
-        writeln!(out, "\nboots, each guest once a round")?;
+        let tried = u64::from(ahead.again);
+        let count = u64::from(ahead.guests) * (u64::from(prepared.plan.rounds_at_most()) + tried);
+        let also = if ahead.again { ", and once before: they do not fit side by side" } else { "" };
+        writeln!(out, "\nboots, each guest once a round{also}")?;
         writeln!(out, "  {}", guests(ahead))?;
         writeln!(out, "  {count} boots at most: {}", pretty_duration(count as f64 * ahead.boot_s))?;
     }

@@ -7,6 +7,7 @@ use super::args::Args;
 use super::arms::Arms;
 use super::decidable;
 use super::extended::{self, Extended};
+use super::found_kernels;
 use super::kernels::Kernels;
 use super::planned::{Given, planned, seed_from_clock};
 use super::reach::Reach;
@@ -15,12 +16,9 @@ use super::typed::first_typed;
 use crate::analyse::{Beyond, Bisected, Next};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
-use crate::cli::recipes::{SOURCE_HINT, no_kernel};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{
-    Launcher, NoSource, Unready, everywhere, newest_kernel, newest_kernel_of, newest_source,
-};
+use crate::launch::{Launcher, Unready, everywhere};
 use crate::plan::{Expected, Plan, Writes};
 use crate::record::{self, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -78,28 +76,45 @@ impl Prepared {
         }
     }
 
-    /// What runs the trials, here or wherever their targets are.
+    /// What runs the trials, here or wherever their targets are. Of a search over kernels each is looked at when it is built.
     ///
     /// # Errors
-    /// A [`Failure`] with exit code 2: emulator, kernel, module or program of a guest is missing.
+    /// A [`Failure`] with exit code 2: emulator, kernel, module, program or memory of a guest is missing.
     pub(super) fn launcher(&self) -> Result<Box<dyn Launcher>, Failure> {
+        self.launcher_of(if self.kernels_of_a_round().is_some() { 0 } else { self.plan.cells.len() })
+    }
+
+    /// Whether guests can be had, as far as that is seen before their kernels are built.
+    ///
+    /// # Errors
+    /// As [`Prepared::launcher`].
+    pub(super) fn can_be_launched(&self) -> Result<(), Failure> {
+        let cells = self.plan.cells.len();
+        self.launcher_of(self.kernels_of_a_round().map_or(cells, |of_round| of_round.min(cells))).map(drop)
+    }
+
+    /// How many kernels a round of a search boots; `None`: it is no search over kernels.
+    fn kernels_of_a_round(&self) -> Option<usize> {
+        let bisects = self.run.design.bisects.as_ref().filter(|bisects| bisects.kernels)?;
+        Some(bisects.per_round as usize + 2)
+    }
+
+    /// The same that knows the first of the cells.
+    fn launcher_of(&self, cells: usize) -> Result<Box<dyn Launcher>, Failure> {
         let mut launcher =
             everywhere().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
         let failed = |Unready { reason, hint }| {
             let failure = Failure::request(reason);
             if hint.is_empty() { failure } else { failure.hint(hint) }
         };
-        // Each is looked at when it is built.
-        if self.run.design.bisects.as_ref().is_some_and(|bisects| bisects.kernels) {
-            return Ok(launcher);
+        let trials = self.run.trials.iter().filter_map(|trial| trial.facts);
+        for facts in trials.collect::<BTreeSet<_>>() {
+            let earlier = self.run.facts.get(facts as usize);
+            earlier.map_or(Ok(()), |facts| launcher.goes_on(facts)).map_err(failed)?;
         }
-        for cell in 0..self.plan.cells.len() {
+        for cell in 0..cells {
             let asked = crate::run::request(&self.plan, &self.surroundings, cell, 0);
             launcher.expect(&asked).map_err(failed)?;
-        }
-        // Of a kernel that is not built there is nothing to look at.
-        if self.kernels.are_to_be_built() {
-            return Ok(launcher);
         }
         let place = self.work.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
         launcher.check(place).map_err(failed)?;
@@ -114,7 +129,7 @@ impl Prepared {
         experiment.complete();
         // A name that is no text cannot be kept, and is then not compared either.
         experiment.begun_in = std::env::current_dir().ok().filter(|here| here.to_str().is_some());
-        find_newest(&mut experiment)?;
+        found_kernels::find(&mut experiment)?;
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
         let claimed = ClaimedDevice::of(&args.destroy);
@@ -316,32 +331,6 @@ pub(super) fn begun_here(run: &Run, experiment: &Experiment, first: Option<&Args
 /// Releases of the engines, as a run keeps them.
 fn versions(engines: &[(EngineKind, Probe)]) -> String {
     engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", ")
-}
-
-/// Finds the source and the kernel that an experiment calls `newest`.
-///
-/// # Errors
-/// A [`Failure`] with exit code 2: there is none, or none that may be built.
-fn find_newest(experiment: &mut Experiment) -> Result<(), Failure> {
-    let mut source = None;
-    if experiment.wants_newest_source() {
-        let found = newest_source().map_err(|none| {
-            let hint = match &none {
-                NoSource::Absent => SOURCE_HINT.to_owned(),
-                NoSource::PassedOver { path, .. } => format!("--source {} names it", path.display()),
-            };
-            Failure::request(none.to_string()).hint(hint)
-        })?;
-        experiment.newest_source(&found);
-        source = Some(found);
-    }
-    if experiment.wants_newest_kernel() {
-        // Modules are of one version only: a newer kernel in /boot is of another source.
-        let of_source = source.as_deref().and_then(newest_kernel_of);
-        let found = of_source.or_else(newest_kernel).ok_or_else(no_kernel)?;
-        experiment.newest_kernel(&found);
-    }
-    Ok(())
 }
 
 /// Whether the last round lacks cells that the first has.

@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::arms::{Arms, Made};
-use super::conduct::Conduct;
+use super::conduct::{Conduct, database_flag};
 use super::prepare::Prepared;
 use super::store_sink::StoreSink;
 use super::time_left::{Planned, TimeLeft};
 use crate::analyse::{Bisected, Next, lost_end};
 use crate::cli::Failure;
 use crate::cli::progress::Progress;
-use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
+use crate::launch::{Answer, LaunchError, Launcher, Reply, Request, Unready};
 use crate::record::Run;
 use crate::report::{ends_so_far, step_name, wrapped};
 use crate::run::{Ending, Event, Execution, Limits, Sink, SinkError};
@@ -40,6 +40,7 @@ pub(super) fn trials(
         leads_in: prepared.plan.lead_in,
         made: BTreeMap::new(),
         ended: &ended,
+        resume: format!("assay bisect --resume {id}{}", database_flag(conduct.db)),
     };
     let plan = &prepared.plan;
     let limits = Limits {
@@ -105,6 +106,21 @@ struct Making<'m> {
     made: BTreeMap<usize, Option<String>>,
     /// Why no step can be made any more.
     ended: &'m RefCell<Option<Failure>>,
+    /// The command that goes on with the search.
+    resume: String,
+}
+
+impl Making<'_> {
+    fn ends(&self, failure: Failure) -> LaunchError {
+        self.ended.replace(Some(failure));
+        LaunchError::Cancelled { left: Vec::new() }
+    }
+}
+
+/// A search that ends for what the machine lacks, with the command that goes on with it.
+fn goes_on_later(Unready { reason, hint }: Unready, resume: &str) -> Failure {
+    let first = if hint.is_empty() { String::new() } else { format!("{hint}; then ") };
+    Failure::tool(reason).hint(format!("{first}`{resume}` goes on with the search"))
 }
 
 impl Launcher for Making<'_> {
@@ -115,9 +131,10 @@ impl Launcher for Making<'_> {
             let why = match self.arms.make(step, request, self.inner.as_mut(), cancelled)? {
                 Made::Ready => None,
                 Made::Cannot(reason) => Some(reason),
-                Made::Ends(failure) => {
-                    self.ended.replace(Some(failure));
-                    return Err(LaunchError::Cancelled { left: Vec::new() });
+                Made::Ends(failure) => return Err(self.ends(failure)),
+                Made::Lacks(lack) => {
+                    let failure = goes_on_later(lack, &self.resume);
+                    return Err(self.ends(failure));
                 }
             };
             // What was built leaves warm processors and other caches than the trials of its neighbours find.
@@ -130,6 +147,12 @@ impl Launcher for Making<'_> {
             Some(Some(reason)) => Ok(Reply::of(Answer::Unsupported { reason: reason.clone() })),
             _ => self.inner.launch(&self.arms.trial(step, request.clone()), cancelled),
         }
+    }
+
+    fn round_goes_on(&mut self, left: &mut dyn Iterator<Item = Request>) {
+        let (arms, current) = (&self.arms, self.current);
+        // Whoever makes a request says of which step it is.
+        self.inner.round_goes_on(&mut left.map(|request| arms.trial(current.get(), request)));
     }
 
     fn round_ends(&mut self) {
@@ -196,5 +219,18 @@ fn line(run: &Run, state: &Bisected, round: u32) -> Option<String> {
             ))
         }
         Next::Stop(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_ended_for_a_lack_names_itself() {
+        let lack = Unready { reason: "no space".to_owned(), hint: "make some".to_owned() };
+        let failure = goes_on_later(lack, "assay bisect --resume 7 --db x.db");
+        let hint = failure.hinted().unwrap().to_string();
+        assert_eq!(hint, "make some; then `assay bisect --resume 7 --db x.db` goes on with the search");
     }
 }

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use super::super::config::Configuration;
 use super::super::fake;
 use super::*;
 
@@ -99,6 +100,8 @@ fn kernels_of_patches_are_built_in_one_room_and_found_again() {
         let built = builds.carry_out(&mut |_| (), &flag).unwrap();
         let text = |kernel: &BuiltKernel| std::fs::read_to_string(&kernel.image).unwrap();
         assert_eq!([text(&built[0]), text(&built[1])], ["two\n", "three\n"]);
+        let kept = built[0].image.parent().unwrap().with_file_name("patches/patch-1-a.patch");
+        assert_eq!(std::fs::read_to_string(kept).unwrap(), fake::PATCH);
         assert_eq!(std::fs::read_dir(crate::sys::cache::place(entries::ROOMS).unwrap()).unwrap().count(), 1);
         assert!(builds.plan().unwrap().iter().all(|line| line.ends_with("is in the cache")));
     });
@@ -175,5 +178,65 @@ fn revisions_that_leave_a_kernel_as_it_is_are_refused() {
             words.starts_with("source@v3 and source@v4 are one kernel: they differ in Documentation/one.rst")
         );
         assert!(!matches!(built(["v4", "v5"]), Err(BuildError::OneKernel { .. })));
+    });
+}
+
+#[test]
+fn a_mistake_in_a_patch_is_told_before_the_unpatched_kernel_is_built() {
+    let name = "a_mistake_in_a_patch_is_told_before_the_unpatched_kernel_is_built";
+    fake::alone(module_path!(), name, |place| {
+        let (root, count) = (place.join("source"), place.join("count"));
+        let hook = format!("cat fs/one.c >> '{}'; ! grep -q two fs/one.c\n", count.display());
+        fake::kernel(&root, &hook);
+        let patch = Patch::of(Path::new("a.patch"), fake::PATCH.as_bytes().to_vec()).unwrap();
+        let builds = Builds::of(vec![fake::build(&root, Vec::new()), fake::build(&root, vec![patch])]);
+        assert!(builds.carry_out(&mut |_| (), &AtomicBool::new(false)).is_err());
+        assert_eq!(std::fs::read_to_string(&count).unwrap(), "two\n", "the other one was not begun");
+    });
+}
+
+#[test]
+fn an_option_that_is_off_is_told_before_any_kernel_is_built() {
+    let name = "an_option_that_is_off_is_told_before_any_kernel_is_built";
+    fake::alone(module_path!(), name, |place| {
+        let (root, count) = (place.join("source"), place.join("count"));
+        fake::kernel(&root, &format!("cat fs/one.c >> '{}'\n", count.display()));
+        let patch = |name: &str, text: &str| Patch::of(Path::new(name), text.as_bytes().to_vec()).unwrap();
+        let options = "--- a/Kconfig\n+++ b/Kconfig\n@@ -1 +1,2 @@\n \n+config FOO\n";
+        let all = [vec![], vec![patch("a.patch", fake::PATCH)], vec![patch("b.patch", options)]];
+        let builds = Builds::of(all.map(|patches| fake::build(&root, patches)).into());
+        let error = builds.carry_out(&mut |_| (), &AtomicBool::new(false)).unwrap_err();
+        assert_eq!(error.to_string(), "b.patch brings the option FOO, which is off");
+        assert!(!count.exists(), "nothing was compiled");
+        // The two that are right are built, and stand where they were asked for.
+        let mut right = builds.all;
+        right.truncate(2);
+        let built = Builds::of(right).carry_out(&mut |_| (), &AtomicBool::new(false)).unwrap();
+        let texts = built.iter().map(|kernel| std::fs::read_to_string(&kernel.image).unwrap());
+        assert_eq!(texts.collect::<Vec<_>>(), ["one\n", "two\n"]);
+        assert_eq!(std::fs::read_to_string(&count).unwrap(), "two\none\n");
+    });
+}
+
+#[test]
+fn keys_that_the_source_lacks_are_told_before_it_is_built() {
+    let name = "keys_that_the_source_lacks_are_told_before_it_is_built";
+    fake::alone(module_path!(), name, |place| {
+        let root = place.join("source");
+        fake::kernel(&root, "exit 1\n");
+        let path = place.join("mine.config");
+        let of = |value: &str| {
+            std::fs::write(&path, format!("CONFIG_SYSTEM_TRUSTED_KEYS={value}\n")).unwrap();
+            let configuration = Configuration::read(Some(&path), &BTreeSet::new()).unwrap();
+            let build = Build { kind: Kind::Whole(configuration), ..fake::build(&root, Vec::new()) };
+            build.has_keys().map_err(|error| format!("{error}; {}", error.hint()))
+        };
+        let said = of("\"debian/certs.pem\"").unwrap_err();
+        assert!(
+            said.contains("names debian/certs.pem, which the source does not have; set CONFIG_"),
+            "{said}"
+        );
+        assert_eq!(of("\"\""), Ok(()));
+        assert_eq!(of("\"fs/one.c\""), Ok(()));
     });
 }

@@ -6,6 +6,9 @@ use super::error::GuestError;
 use crate::sys::cache;
 use crate::sys::regular_file;
 
+/// The fact that names it.
+pub(super) const ACCELERATOR: &str = "guest.accelerator";
+
 /// What executes a guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accelerator {
@@ -22,6 +25,22 @@ impl Accelerator {
             Accelerator::Kvm => "kvm",
             Accelerator::Tcg => "tcg (emulated)",
         }
+    }
+
+    /// The one of this name.
+    pub(super) fn named(name: &str) -> Option<Accelerator> {
+        [Accelerator::Kvm, Accelerator::Tcg].into_iter().find(|known| known.name() == name)
+    }
+
+    /// Whether guests can be run by it as earlier ones were.
+    ///
+    /// # Errors
+    /// There is no KVM any more.
+    pub(super) fn is_here(self) -> Result<(), GuestError> {
+        if self == Accelerator::Tcg || Accelerator::likely() == Accelerator::Kvm {
+            return Ok(());
+        }
+        Err(GuestError::NoKvm { now: Kvm::here().described() })
     }
 
     /// What will be tried first.
@@ -131,6 +150,11 @@ pub(super) fn fallback(what: &str, remembered: bool) -> String {
     format!(
         "assay: under /dev/kvm the guest {what}:\n  all guests of this run are emulated by qemu's tcg{until}"
     )
+}
+
+/// The same as a note of what was then measured.
+pub(super) fn fallback_note(what: &str) -> String {
+    format!("under /dev/kvm a guest {what}: all guests of this run were emulated by qemu's tcg")
 }
 
 /// What an emulated kernel may die of without a fault of its own.

@@ -1,6 +1,6 @@
 //! Why there is no guest.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::sys::cache::CacheError;
 use crate::sys::regular_file::Unfit;
@@ -45,6 +45,20 @@ pub enum GuestError {
         release: String,
         /// Where modules were looked for.
         place: PathBuf,
+    },
+    /// A package of an image alone.
+    #[error("{} has no modules, and there is no linux-modules-{release}_*.deb beside it", package.display())]
+    NoModules {
+        /// The package.
+        package: PathBuf,
+        /// Of which kernel.
+        release: String,
+    },
+    /// Earlier trials of the run were not emulated, and these would be.
+    #[error("the earlier trials ran under KVM, and here guests are {now}")]
+    NoKvm {
+        /// What runs guests now, with the reason.
+        now: String,
     },
     /// The image has become another one.
     #[error("{} is another kernel now than when the run began", path.display())]
@@ -104,6 +118,15 @@ pub enum GuestError {
         /// The emulator's words and the last lines of the console.
         console: String,
     },
+}
+
+/// How to have a copy of an image that only its owner may read.
+#[must_use]
+pub fn readable_copy(image: &Path) -> String {
+    format!(
+        "mkdir -p ~/.cache/assay/kernels && sudo install -o $USER -m 644 {} ~/.cache/assay/kernels/",
+        image.display()
+    )
 }
 
 impl From<CacheError> for GuestError {
@@ -187,6 +210,12 @@ impl GuestError {
                 "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"
                     .to_owned()
             }
+            GuestError::NoKvm { .. } => {
+                "make /dev/kvm work again, or run it anew: emulated trials are not compared with those".to_owned()
+            }
+            GuestError::NoModules { release, .. } => {
+                format!("put it there: apt-get download linux-modules-{release}")
+            }
             GuestError::Dead { .. } if self.ran_into_a_breakpoint() => {
                 "under qemu's tcg several processors may be why: cpus=1 shows whether it is the kernel".to_owned()
             }
@@ -196,6 +225,9 @@ impl GuestError {
             GuestError::Dead { came_up: false, .. } => {
                 "kernel_args=loglevel=7 makes its console tell more; the kernel needs virtio_pci and virtio_console"
                     .to_owned()
+            }
+            GuestError::Io { path, source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                readable_copy(path)
             }
             GuestError::Io { .. } | GuestError::Failed { .. } | GuestError::Dead { .. } => String::new(),
         }

@@ -18,8 +18,11 @@ use crate::launch::{Reply, Request};
 
 /// Where the processor executes it, a guest that has put nothing on its console until then never will.
 const KVM_PATIENCE: Duration = Duration::from_secs(20);
-/// One that has, and an emulated one, takes longer on a busy host.
+/// One that has, and an emulated one, takes longer on a busy host. This is for the first of a run.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// Once guests have come up, another one may take so many times as long as the slowest of them, and this at least.
+const TIMES: f64 = 8.0;
+const LEAST_PATIENCE: Duration = Duration::from_secs(60);
 /// A guest that has not said for this long that it lives hangs.
 const SILENCE: Duration = Duration::from_secs(12 * BEAT.as_secs());
 /// Another time of silence in seconds, for tests that stop a guest.
@@ -36,6 +39,12 @@ pub(super) enum Ended {
     Cancelled,
     /// It is of no use any more.
     Dead(GuestError),
+}
+
+/// How long the next guest may take to come up, after the slowest boot of the run so far; `None`: there was none.
+pub(super) fn patience(slowest_s: Option<f64>) -> Duration {
+    let usual = slowest_s.and_then(|s| Duration::try_from_secs_f64(TIMES * s).ok());
+    seconds(PATIENCE_VARIABLE, usual.map_or(PATIENCE, |usual| usual.clamp(LEAST_PATIENCE, PATIENCE)))
 }
 
 /// A running guest.
@@ -58,8 +67,12 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine and waits until it takes requests.
-    pub(super) fn boot(machine: &Machine<'_>, cancelled: &AtomicBool) -> Result<Guest, Ended> {
+    /// Starts a machine and waits until it takes requests, but no longer than `patience`.
+    pub(super) fn boot(
+        machine: &Machine<'_>,
+        patience: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Guest, Ended> {
         let begun = Instant::now();
         let mut child = machine.start().map_err(Ended::Dead)?;
         let requests = speak(child.stdin.take());
@@ -84,7 +97,7 @@ impl Guest {
         };
         let patience = |guest: &Guest| match machine.accelerator {
             Accelerator::Kvm if !guest.spoke() => KVM_PATIENCE,
-            Accelerator::Kvm | Accelerator::Tcg => seconds(PATIENCE_VARIABLE, PATIENCE),
+            Accelerator::Kvm | Accelerator::Tcg => patience,
         };
         loop {
             match guest.messages.recv_timeout(STEP) {
@@ -273,6 +286,12 @@ fn seconds(variable: &str, usual: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patience_follows_the_boots_of_the_run() {
+        let of = |slowest_s| patience(slowest_s).as_secs();
+        assert_eq!([None, Some(1.5), Some(10.0), Some(100.0)].map(of), [240, 60, 80, 240]);
+    }
 
     #[test]
     fn last_words_are_few_and_plain() {

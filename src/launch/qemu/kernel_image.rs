@@ -32,13 +32,40 @@ impl KernelImage {
     pub(super) fn open(path: &Path) -> Result<KernelImage, GuestError> {
         let mut start = [0_u8; 8];
         let mut file = regular_file::open(path).map_err(GuestError::unfit("cannot open", path))?;
-        let is_package = file.read_exact(&mut start).is_ok() && &start == b"!<arch>\n";
-        let image = if is_package { image_in(&unpacked(path)?, path)? } else { path.to_owned() };
+        if file.read_exact(&mut start).is_ok() && &start == b"!<arch>\n" {
+            return KernelImage::packaged(path);
+        }
+        let image = path.to_owned();
         let release = release_of(&image)?;
+        if let Some(tree) = built_tree(path) {
+            let config = tree.join(".config");
+            // Without any, all that is wanted is built in; what is installed may be of an earlier build.
+            let has_some = std::fs::metadata(tree.join("modules.order")).is_ok_and(|order| order.len() > 0);
+            let modules = Some(tree).filter(|_| has_some && may_have_modules(&config));
+            return Ok(KernelImage { image, release, modules, config: cache::digest_of(&config).ok() });
+        }
         let directory = image.parent().unwrap_or(Path::new("/"));
         let config = directory.join(format!("config-{release}"));
         let modules = modules_of(directory, &release).filter(|_| may_have_modules(&config));
         let config = cache::digest_of(&config).ok();
+        Ok(KernelImage { image, release, modules, config })
+    }
+
+    /// Of a package, whose modules may lie in another one beside it: Ubuntu's `linux-modules-RELEASE`.
+    fn packaged(package: &Path) -> Result<KernelImage, GuestError> {
+        let root = unpacked(package)?;
+        let image = image_in(&root, package)?;
+        let release = release_of(&image)?;
+        let config_in = |root: &Path| root.join(format!("boot/config-{release}"));
+        let (config, own) = (config_in(&root), modules_below(&root, &release));
+        if own.is_some() || has_no_modules(&config) {
+            let modules = own.filter(|_| may_have_modules(&config));
+            return Ok(KernelImage { image, release, modules, config: cache::digest_of(&config).ok() });
+        }
+        let lacks = || GuestError::NoModules { package: package.to_owned(), release: release.clone() };
+        let other = unpacked(&modules_beside(package, &release).ok_or_else(lacks)?)?;
+        let modules = Some(modules_below(&other, &release).ok_or_else(lacks)?);
+        let config = [config, config_in(&other)].iter().find_map(|config| cache::digest_of(config).ok());
         Ok(KernelImage { image, release, modules, config })
     }
 
@@ -57,11 +84,40 @@ fn may_have_modules(config: &Path) -> bool {
     text.map_or(true, |text| !text.lines().any(|line| line == "# CONFIG_MODULES is not set"))
 }
 
+/// Whether it says that there are none: it has a configuration, in which nothing is a module.
+fn has_no_modules(config: &Path) -> bool {
+    let text = regular_file::read_text(config, MOST_CONFIG_BYTES);
+    text.is_ok_and(|text| !text.lines().any(|line| line.ends_with("=m")))
+}
+
+/// The tree in which an image was built, if it still lies where make put it.
+pub(super) fn built_tree(image: &Path) -> Option<PathBuf> {
+    let image = image.canonicalize().ok().filter(|image| image.ends_with("arch/x86/boot/bzImage"))?;
+    let tree = image.ancestors().nth(4)?;
+    tree.join(".config").is_file().then(|| tree.to_owned())
+}
+
+/// The package with the modules of a kernel, the one of the highest version.
+fn modules_beside(package: &Path, release: &str) -> Option<PathBuf> {
+    let beside = package.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let start = format!("linux-modules-{release}_");
+    let is_of_modules = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with(&start) && name.ends_with(".deb")
+    };
+    let entries = std::fs::read_dir(beside).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_of_modules).max()
+}
+
+fn modules_below(root: &Path, release: &str) -> Option<PathBuf> {
+    let places = ["lib/modules", "usr/lib/modules"].map(|place| root.join(place).join(release));
+    places.into_iter().find(|place| place.is_dir())
+}
+
 fn modules_of(directory: &Path, release: &str) -> Option<PathBuf> {
     let below =
         [directory.to_owned(), directory.parent().unwrap_or(directory).to_owned(), PathBuf::from("/")];
-    let places = below.iter().flat_map(|root| [root.join("lib/modules"), root.join("usr/lib/modules")]);
-    places.map(|place| place.join(release)).find(|place| place.is_dir())
+    below.iter().find_map(|root| modules_below(root, release))
 }
 
 /// The release in the header of an x86 image.
@@ -133,6 +189,63 @@ mod tests {
         assert_eq!(kernel.config.as_deref(), Some("ef46db3751d8e999"));
         std::fs::write(boot.join("config-6.1.0-1-amd64"), "# CONFIG_MODULES is not set\n").unwrap();
         assert_eq!(KernelImage::open(&path).unwrap().modules, None, "those are of another kernel");
+    }
+
+    #[test]
+    fn an_image_in_its_tree_has_the_trees_modules() {
+        let tree = tempfile::tempdir().unwrap();
+        let boot = tree.path().join("arch/x86/boot");
+        std::fs::create_dir_all(&boot).unwrap();
+        let path = boot.join("bzImage");
+        std::fs::write(&path, image("6.99.0+ (x@y) #1 SMP")).unwrap();
+        std::fs::write(tree.path().join(".config"), "CONFIG_MODULES=y\nCONFIG_XFS_FS=m\n").unwrap();
+        let open = || KernelImage::open(&path).unwrap();
+        assert_eq!(open().modules, None, "no module was built");
+        std::fs::write(tree.path().join("modules.order"), "fs/xfs/xfs.o\n").unwrap();
+        assert_eq!(open().modules, Some(tree.path().canonicalize().unwrap()));
+        assert!(open().config.is_some());
+        std::fs::write(tree.path().join(".config"), "# CONFIG_MODULES is not set\n").unwrap();
+        assert_eq!(open().modules, None);
+    }
+
+    /// A package with these files.
+    fn package(place: &Path, name: &str, files: &[(&str, &[u8])]) -> Option<PathBuf> {
+        let root = place.join(format!("{name}.files"));
+        let control = format!(
+            "Package: {}\nVersion: 1\nArchitecture: all\nMaintainer: x <x@y>\nDescription: x\n",
+            name.split('_').next()?
+        );
+        for (file, bytes) in [("DEBIAN/control", control.as_bytes())].iter().chain(files) {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent()?).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        let path = place.join(name);
+        let made = std::process::Command::new("dpkg-deb").arg("--build").arg(&root).arg(&path).output();
+        made.is_ok_and(|made| made.status.success()).then_some(path)
+    }
+
+    #[test]
+    fn a_packages_modules_may_lie_in_a_package_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let release = format!("6.98.{}-generic", std::process::id());
+        let (bytes, boot) = (image(&format!("{release} (x@y) #1")), format!("boot/vmlinuz-{release}"));
+        let name = format!("linux-image-unsigned-{release}_6.98_amd64.deb");
+        let Some(path) = package(place.path(), &name, &[(&boot, &bytes)]) else { return };
+        let refused = KernelImage::open(&path).unwrap_err();
+        assert!(refused.to_string().contains(&format!("linux-modules-{release}_")), "{refused}");
+        let module = format!("lib/modules/{release}/kernel/x.ko");
+        package(place.path(), &format!("linux-modules-{release}_6.98_amd64.deb"), &[(&module, b"x")])
+            .unwrap();
+        let kernel = KernelImage::open(&path).unwrap();
+        assert!(kernel.modules.unwrap().join("kernel/x.ko").is_file());
+        // One that says that all is built in needs none.
+        let config = format!("boot/config-{release}");
+        let whole = [(boot.as_str(), bytes.as_slice()), (&config, b"CONFIG_MODULES=y\nCONFIG_XFS_FS=y\n")];
+        let other = place.path().join("other");
+        std::fs::create_dir(&other).unwrap();
+        let path = package(&other, &name, &whole).unwrap();
+        assert_eq!(KernelImage::open(&path).unwrap().modules, None);
     }
 
     #[test]

@@ -4,18 +4,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use super::accelerator::{Accelerator, Mishap};
+use super::accelerator::{ACCELERATOR, Accelerator, Mishap};
 use super::error::GuestError;
 use super::guest::{Ended, Guest};
 use super::initramfs;
 use super::kernel_image::KernelImage;
 use super::machine::{self, Machine};
+use super::modules::ModuleSet;
 use super::needs::Needs;
+use super::room;
 use super::vmlinux;
 use crate::launch::{Answer, Reply};
-use crate::record::HostFacts;
-use crate::sys::cache;
+use crate::record::{HostFacts, KeptFile};
+use crate::sys::{cache, regular_file};
 use crate::target::GuestSettings;
 
 /// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
@@ -33,10 +36,24 @@ pub(super) struct Kind {
     pub(super) shares_modules: bool,
     initramfs: Option<PathBuf>,
     pub(super) running: Option<Guest>,
+    /// How many cells are run in it.
+    pub(super) cells: u32,
     /// It was learned of or booted since the last round ended.
     pub(super) of_this_round: bool,
+    /// Whether the text of its kernel's patches came with one of its trials.
+    has_given_patches: bool,
     /// What the last one that died in this round died of, where nothing was measured in it and the emulator may be why.
     pub(super) booted_again: Option<Mishap>,
+}
+
+/// How a guest is booted.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) accelerator: Accelerator,
+    /// How many kernels are kept decompressed, where they are decompressed beforehand.
+    pub(super) decompressed: Option<usize>,
+    /// How long it may take.
+    pub(super) patience: Duration,
 }
 
 impl Kind {
@@ -52,7 +69,9 @@ impl Kind {
             shares_modules: false,
             initramfs: None,
             running: None,
+            cells: 0,
             of_this_round: true,
+            has_given_patches: false,
             booted_again: None,
         }
     }
@@ -60,6 +79,28 @@ impl Kind {
     /// Whether trials with these settings that want so much persistent memory are run in it: of several the first one.
     pub(super) fn holds(&self, settings: &GuestSettings, pmem: Option<u64>) -> bool {
         self.settings == *settings && (pmem.is_none() || self.pmem == pmem)
+    }
+
+    /// What it needs room for.
+    pub(super) fn resident(&self) -> room::Resident<'_> {
+        room::Resident { settings: &self.settings, needs: &self.needs, is_last: self.cells < 2 }
+    }
+
+    /// Whether its kernel is there, with the modules that trials need. Of one that is not built yet, the kernel is looked at whose modules
+    /// are replaced.
+    pub(super) fn look(&mut self) -> Result<(), GuestError> {
+        if self.settings.build.source.is_some() && self.settings.facts.is_empty() {
+            return self.base_modules().map(drop);
+        }
+        let kernel = self.kernel()?.clone();
+        self.modules_digest = ModuleSet::of(&kernel, &self.needs.drivers)?.digest();
+        self.same_image()
+    }
+
+    /// The modules that trials need of a kernel for which modules are to be built; `None`: a whole one is.
+    pub(super) fn base_modules(&self) -> Result<Option<ModuleSet>, GuestError> {
+        let Some(base) = &self.settings.kernel else { return Ok(None) };
+        ModuleSet::of(&KernelImage::open(base)?, &self.needs.drivers).map(Some)
     }
 
     pub(super) fn kernel(&mut self) -> Result<&KernelImage, GuestError> {
@@ -102,8 +143,7 @@ impl Kind {
     /// Boots one; its files lie in a directory and bear a name.
     pub(super) fn boot(
         &mut self,
-        accelerator: Accelerator,
-        decompressed: bool,
+        how: How,
         (directory, name): (&Path, &str),
         cancelled: &AtomicBool,
     ) -> Result<Guest, Ended> {
@@ -115,24 +155,25 @@ impl Kind {
             _ => initramfs::packed(&kernel, &self.needs).map_err(Ended::Dead)?,
         };
         self.initramfs = Some(initramfs.clone());
-        let alone = decompressed.then(|| vmlinux::unpacked(&kernel.image)).flatten();
+        let alone = how.decompressed.and_then(|kept| vmlinux::unpacked(&kernel.image, kept));
         let machine = Machine {
             kernel: alone.as_deref().unwrap_or(&kernel.image),
             initramfs: &initramfs,
             settings: &self.settings,
             needs: &self.needs,
-            accelerator,
+            accelerator: how.accelerator,
+            loud: self.booted_again == Some(Mishap::Stuck),
             directory,
             name,
         };
-        Guest::boot(&machine, cancelled)
+        Guest::boot(&machine, how.patience, cancelled)
     }
 
     /// Adds what only the host knows.
-    pub(super) fn tell(&self, guest: &Guest, reply: &mut Reply) {
+    pub(super) fn tell(&mut self, guest: &Guest, reply: &mut Reply) {
         let facts = &mut reply.facts;
         if *facts != HostFacts::default() {
-            facts.set("guest.accelerator", guest.accelerator.name());
+            facts.set(ACCELERATOR, guest.accelerator.name());
             facts.set("guest.image", guest.image);
             facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
             facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
@@ -148,8 +189,13 @@ impl Kind {
                 facts.set("kernel.modules.digest", modules);
             }
         }
+        let is_built = self.settings.build.source.is_some();
         match &mut reply.answer {
             Answer::Done(outcome) => {
+                // With the first of them: it is the same text for all.
+                let image = self.settings.kernel.as_ref().filter(|_| is_built && !self.has_given_patches);
+                reply.files.extend(image.map(|image| patches_of(image)).unwrap_or_default());
+                self.has_given_patches = true;
                 outcome.notes.extend(self.booted_again.map(|mishap| mishap.note().into()));
                 let shared = self.kernel.as_ref().filter(|_| self.shares_modules);
                 let shared =
@@ -172,6 +218,20 @@ impl Kind {
     }
 }
 
+/// The text of the patches with which a kernel was built, as it lies beside its image's directory.
+fn patches_of(image: &Path) -> Vec<KeptFile> {
+    const MOST_BYTES: u64 = 1 << 20;
+    let Some(place) = image.parent().and_then(Path::parent) else { return Vec::new() };
+    let entries = std::fs::read_dir(place.join("patches")).into_iter().flatten().flatten();
+    let file = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| KeptFile::is_name(name))?;
+        Some(KeptFile { name, bytes: regular_file::read(&entry.path(), MOST_BYTES).ok()? })
+    };
+    let mut files: Vec<KeptFile> = entries.filter_map(file).collect();
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files
+}
+
 /// What two images with the modules of one directory mean.
 fn shared_modules(place: &Path, image: &Path) -> String {
     format!(
@@ -184,6 +244,19 @@ fn shared_modules(place: &Path, image: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patches_of_a_built_kernel_are_found_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let image = place.path().join("boot/vmlinuz-6.12");
+        assert!(patches_of(&image).is_empty());
+        std::fs::create_dir(place.path().join("patches")).unwrap();
+        for name in ["patch-2-b.patch", "patch-1-a.patch", ".hidden"] {
+            std::fs::write(place.path().join("patches").join(name), name).unwrap();
+        }
+        let names: Vec<String> = patches_of(&image).into_iter().map(|file| file.name).collect();
+        assert_eq!(names, ["patch-1-a.patch", "patch-2-b.patch"]);
+    }
 
     #[test]
     fn a_kernel_that_is_built_again_meanwhile_is_another_one() {

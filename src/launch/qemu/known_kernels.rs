@@ -80,6 +80,13 @@ pub(super) fn all(beside: &Path) -> Vec<KnownKernel> {
     Places::here(Some(beside)).kernels()
 }
 
+/// Releases and files of all kernels that are found here, the oldest first; those beside `beside`, too.
+#[must_use]
+pub fn known_releases(beside: &Path) -> Vec<(String, PathBuf)> {
+    let absolute = |kernel: KnownKernel| Some((kernel.release, std::path::absolute(kernel.path).ok()?));
+    all(beside).into_iter().filter_map(absolute).collect()
+}
+
 /// An image that only its owner may read, as Ubuntu's in `/boot`: it is known to nobody else.
 #[must_use]
 pub fn unreadable_kernel() -> Option<PathBuf> {
@@ -110,7 +117,7 @@ pub fn newest_kernel() -> Option<PathBuf> {
     newest(&Places::here(None).kernels()).and_then(|path| std::path::absolute(path).ok())
 }
 
-/// The same of the version that the package of a source has in its name; `None`: there is none of that version.
+/// The same of the version that the package of a source has in its name, or a tree in its Makefile; `None`: there is none of that version.
 #[must_use]
 pub fn newest_kernel_of(source: &Path) -> Option<PathBuf> {
     let all = of_version(source, Places::here(None).kernels());
@@ -125,11 +132,27 @@ fn of_version(source: &Path, mut all: Vec<KnownKernel>) -> Vec<KnownKernel> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.split('_').nth(1).map(three)
     };
-    let Some(wanted) = of_package(source).filter(|version| version.len() == 3) else { return Vec::new() };
+    let of_tree =
+        || makefiles_version(&regular_file::read_text(&source.join("Makefile"), MOST_MAKEFILE).ok()?);
+    let Some(wanted) = of_package(source).or_else(of_tree).filter(|version| version.len() == 3) else {
+        return Vec::new();
+    };
     all.retain(|kernel| {
         three(&kernel.release) == wanted || of_package(&kernel.path).as_ref() == Some(&wanted)
     });
     all
+}
+
+/// A larger one is no Makefile of a kernel.
+const MOST_MAKEFILE: u64 = 1 << 20;
+
+/// The three numbers at the top of a kernel's Makefile.
+fn makefiles_version(text: &str) -> Option<Vec<i64>> {
+    let number = |key: &str| {
+        let line = text.lines().take(10).find_map(|line| line.strip_prefix(key))?;
+        line.trim().strip_prefix('=')?.trim().parse().ok()
+    };
+    ["VERSION", "PATCHLEVEL", "SUBLEVEL"].into_iter().map(number).collect()
 }
 
 /// Why no source of a kernel is taken that nobody named.
@@ -302,6 +325,10 @@ mod tests {
         assert_eq!(of("linux-source-6.12_6.12.118-1_all.deb"), None);
         assert!(of("linux-source-6.1_6.1.192-2_all.deb").unwrap().starts_with("linux-image-6.1.0-56"));
         assert_eq!(of("/usr/src/linux-source-6.1.tar.xz"), None);
+        // A tree says its version in its Makefile.
+        let makefile = "# SPDX\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\n";
+        std::fs::write(place.path().join("Makefile"), makefile).unwrap();
+        assert!(of(place.path().to_str().unwrap()).unwrap().starts_with("linux-image-6.12.117"));
     }
 
     /// An image that says this release, as its header does.

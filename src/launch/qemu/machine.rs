@@ -28,6 +28,8 @@ pub(super) struct Machine<'m> {
     pub(super) settings: &'m GuestSettings,
     pub(super) needs: &'m Needs,
     pub(super) accelerator: Accelerator,
+    /// Whether the console shows all that the kernel says: an earlier boot ended without a word.
+    pub(super) loud: bool,
     /// A directory of the run, for disks and console.
     pub(super) directory: &'m Path,
     /// What its files' names begin with.
@@ -85,6 +87,25 @@ fn takes_cache(path: &Path, cache: &str) -> Result<(), GuestError> {
     }
 }
 
+/// What stays free of a filesystem whose space disks are given.
+const SPARE: u64 = 1 << 30;
+
+/// Makes a disk's file. Its blocks are allocated now, where there is room and the filesystem can do that without writing them: a first
+/// write in the guest does not wait for it, and does not find the place full. In memory a block is a page, which costs nothing until it is
+/// written.
+fn made(path: &Path, bytes: u64) -> std::io::Result<()> {
+    const TMPFS: i64 = 0x0102_1994;
+    let file = std::fs::File::create(path)?;
+    let in_memory = rustix::fs::fstatfs(&file).is_ok_and(|place| place.f_type == TMPFS);
+    // One that is full for a moment fails what others write.
+    let free = rustix::fs::fstatvfs(&file).map_or(0, |place| place.f_bavail.saturating_mul(place.f_frsize));
+    let fits = !in_memory && bytes > 0 && free.saturating_sub(SPARE) >= bytes;
+    if fits && rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).is_ok() {
+        return Ok(());
+    }
+    file.set_len(bytes)
+}
+
 impl Machine<'_> {
     /// Where the console is written.
     pub(super) fn console(&self) -> PathBuf {
@@ -108,8 +129,7 @@ impl Machine<'_> {
         let program = emulator()?;
         for (number, disk) in self.needs.disks.iter().enumerate() {
             let path = self.disk(number);
-            let made = std::fs::File::create(&path).and_then(|file| file.set_len(disk.bytes));
-            made.map_err(GuestError::io("cannot make", &path))?;
+            made(&path, disk.bytes).map_err(GuestError::io("cannot make", &path))?;
             takes_cache(&path, &disk.cache)?;
         }
         let mut command = Command::new(&program);
@@ -166,10 +186,17 @@ impl Machine<'_> {
     fn command_line(&self) -> String {
         // Under KVM the console has to show that the kernel lives, from its first line (the version, level 5) on; an interpreter
         // is not asked, and each letter costs it time.
-        let loudness = if self.accelerator == Accelerator::Kvm { "loglevel=6" } else { "quiet" };
+        let loudness = match self.accelerator {
+            _ if self.loud => "loglevel=7",
+            Accelerator::Kvm => "loglevel=6",
+            Accelerator::Tcg => "quiet",
+        };
         let mut words =
             vec![format!("console=ttyS0 {loudness} panic=-1 oops=panic cryptomgr.notests rdinit=/init")];
-        if self.accelerator == Accelerator::Tcg {
+        if self.accelerator == Accelerator::Kvm {
+            // A trial that spins in the kernel would never end. An emulated processor may be kept waiting as long without a fault.
+            words.push("softlockup_panic=1".to_owned());
+        } else {
             // An interpreter's counters go with the host's; a guest that finds them slow takes another clock, and not every guest does.
             words.push("tsc=reliable".to_owned());
         }
@@ -201,6 +228,7 @@ mod tests {
             settings,
             needs,
             accelerator,
+            loud: false,
             directory: Path::new("/w,x"),
             name: "guest-0",
         };
@@ -254,6 +282,38 @@ mod tests {
         let kvm = line_under(Accelerator::Kvm, &settings, &needs);
         assert!(kvm.contains(" loglevel=6 ") && !kvm.contains("quiet"), "{kvm}");
         assert!(line(&settings, &needs).contains(" quiet "));
+        let machine = Machine {
+            kernel: Path::new("/k"),
+            initramfs: Path::new("/i"),
+            settings: &settings,
+            needs: &needs,
+            accelerator: Accelerator::Tcg,
+            loud: true,
+            directory: Path::new("/w"),
+            name: "guest-0",
+        };
+        let again = machine.command_line();
+        assert!(again.contains(" loglevel=7 ") && !again.contains("quiet"), "{again}");
+    }
+
+    #[test]
+    fn a_disk_has_its_blocks_before_the_guest_writes_to_it() {
+        use std::os::unix::fs::MetadataExt;
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let [path, probe] = ["disk", "probe"].map(|name| directory.path().join(name));
+        made(&path, 3 << 20).unwrap();
+        let found = path.metadata().unwrap();
+        assert_eq!(found.len(), 3 << 20);
+        let probe = std::fs::File::create(probe).unwrap();
+        let place = rustix::fs::fstatvfs(&probe).unwrap();
+        let takes = place.f_bavail * place.f_frsize > 2 * SPARE
+            && rustix::fs::fallocate(&probe, rustix::fs::FallocateFlags::empty(), 0, 4096).is_ok();
+        assert!(!takes || found.blocks() * 512 >= 3 << 20, "{} blocks", found.blocks());
+        // Larger than any filesystem, which stays as it is.
+        let huge = directory.path().join("huge");
+        made(&huge, 1 << 43).unwrap();
+        let found = huge.metadata().unwrap();
+        assert!(found.len() == 1 << 43 && found.blocks() < 100);
     }
 
     #[test]

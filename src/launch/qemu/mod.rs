@@ -28,6 +28,7 @@ mod tar;
 mod unpacked_before;
 mod vmlinux;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -35,16 +36,17 @@ use std::time::{Duration, Instant};
 
 use super::{Answer, LaunchError, Launcher, Reply, Request, Unready, Why};
 use crate::catalog::LauncherKind;
-use crate::record::FailureKind;
+use crate::record::{FailureKind, HostFacts};
 use crate::target::{Disturbance, GuestSettings, Interference};
 
-use accelerator::{Accelerator, Kvm, Mishap};
-pub use error::GuestError;
+use accelerator::{ACCELERATOR, Accelerator, Kvm, Mishap};
+pub use error::{GuestError, readable_copy};
 use guest::{Ended, Guest};
 pub use inside::guest_part;
-use kind::Kind;
-pub use known_kernels::{NoSource, newest_kernel, newest_kernel_of, newest_source, unreadable_kernel};
-use modules::ModuleSet;
+use kind::{How, Kind};
+pub use known_kernels::{
+    NoSource, known_releases, newest_kernel, newest_kernel_of, newest_source, unreadable_kernel,
+};
 use needs::wanted_pmem;
 pub use offer::{Forecast, GuestOffer, guests_offered};
 pub use opened::{OpenedKernel, opened_kernel};
@@ -54,20 +56,41 @@ pub use unpacked_before::{Unpacked, remove_unpacked, unpacked_in_cache};
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
 
+/// The names of the modules that these trials load, where modules are built for the kernel that they boot.
+///
+/// # Errors
+/// A kernel or a module that is needed is not there.
+pub fn loaded_modules(requests: &[Request]) -> Result<BTreeSet<String>, Unready> {
+    let mut guests = Guests::new();
+    requests.iter().try_for_each(|request| guests.learn(request))?;
+    let mut names = BTreeSet::new();
+    for kind in &guests.kinds {
+        let all = kind.base_modules()?.map(|set| set.modules).unwrap_or_default();
+        names.extend(all.into_iter().map(|(name, _)| name));
+    }
+    Ok(names)
+}
+
 /// Runs trials whose settings name a kernel.
 pub(super) struct Guests {
     kinds: Vec<Kind>,
     booted: u32,
     /// All guests of a run are run by the same, or arms would differ by it.
     accelerator: Accelerator,
-    /// Whether a trial has been run, after which the accelerator is not changed any more.
+    /// Whether a trial has been run, or a guest has come up under KVM, after which the accelerator is not changed any more.
     settled: bool,
+    /// That guests are emulated because one did not come up under KVM, for the notes of trials.
+    fell_back: Option<String>,
+    /// Seconds that the slowest guest of the run took to come up.
+    slowest_boot_s: Option<f64>,
     /// Whether kernels are decompressed beforehand: all or none, for the same reason.
     decompressed: Option<bool>,
     /// Whether some trials of the run are not run in a guest.
     others: bool,
     /// Whether the kernels of the run were looked at.
     checked: bool,
+    /// Whether all guests of the run fit side by side: then those of the rehearsal are those of the first round.
+    all_fit: bool,
     /// What was free when no guest was running, the last time that was looked at: all guests of a round have that together.
     free: Option<room::Free>,
 }
@@ -81,9 +104,12 @@ impl Guests {
             booted: 0,
             accelerator,
             settled: false,
+            fell_back: None,
+            slowest_boot_s: None,
             decompressed: None,
             others: false,
             checked: false,
+            all_fit: true,
             free: None,
         }
     }
@@ -105,6 +131,7 @@ impl Guests {
         };
         let kind = &mut self.kinds[at];
         kind.of_this_round = true;
+        kind.cells += 1;
         kind.pmem = kind.pmem.or(pmem);
         kind.needs.add(request)
     }
@@ -114,9 +141,7 @@ impl Guests {
     fn can_be_had(&mut self, place: &Path) -> Result<(), GuestError> {
         for kind in self.kinds.iter_mut().filter(|kind| kind.of_this_round) {
             machine::emulator()?;
-            let kernel = kind.kernel()?.clone();
-            kind.modules_digest = ModuleSet::of(&kernel, &kind.needs.drivers)?.digest();
-            kind.same_image()?;
+            kind.look()?;
         }
         // A search learns of its steps one by one, of which some may be alike.
         if !self.checked {
@@ -127,8 +152,11 @@ impl Guests {
         let is_idle = self.kinds.iter().all(|kind| kind.running.is_none());
         let free = self.free.filter(|_| !is_idle).unwrap_or_else(|| room::Free::now(place));
         self.free = Some(free);
-        let of_round = self.kinds.iter().filter(|kind| kind.of_this_round);
-        room::check(of_round.map(|kind| (&kind.settings, &kind.needs)), free)
+        let of_round = || self.kinds.iter().filter(|kind| kind.of_this_round);
+        room::check(of_round().map(Kind::resident), free)?;
+        let beside = of_round().map(|kind| room::Resident { is_last: false, ..kind.resident() });
+        self.all_fit = room::check(beside, free).is_ok();
+        Ok(())
     }
 
     /// Two kernels that differ in what no trial loads are one: nothing of the change would be measured.
@@ -163,6 +191,12 @@ impl Guests {
         self.kinds.len() == 1 && !self.others
     }
 
+    /// Whether one of these trials is run in a guest of this kind: of several that hold it the first one.
+    fn is_wanted(&self, at: usize, left: &[Request]) -> bool {
+        let of = |(settings, pmem)| self.kinds.iter().position(|kind| kind.holds(settings, pmem));
+        left.iter().filter_map(guest_of).any(|asked| of(asked) == Some(at))
+    }
+
     /// A guest of this kind: the running one, or one booted now.
     fn guest(&mut self, at: usize, directory: &Path, cancelled: &AtomicBool) -> Result<Guest, Ended> {
         if let Some(guest) = self.kinds[at].running.take() {
@@ -179,6 +213,7 @@ impl Guests {
                     accelerator::remember_that_kvm_does_not_run();
                 }
                 let _ = writeln!(crate::sys::terminal::err(), "{}", accelerator::fallback(&what, is_kvm));
+                self.fell_back = Some(accelerator::fallback_note(&what));
                 self.accelerator = Accelerator::Tcg;
                 self.kinds.iter_mut().for_each(|kind| kind.running = None);
                 self.boot(at, directory, cancelled)
@@ -203,9 +238,7 @@ impl Guests {
     ) -> Result<Reply, Ended> {
         let mut guest = self.guest(at, directory, cancelled)?;
         self.settled |= !request.rehearsal;
-        // A limit that does not fit is none.
-        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        let limit = limit_of(request);
         // What was built or written on this machine before is not the trial's to wait for.
         if !request.rehearsal {
             rustix::fs::sync();
@@ -222,8 +255,12 @@ impl Guests {
         let seen = reply.disturbance.map(|seen| worse(seen, &watch.since()));
         reply.disturbance = seen.map(|seen| Disturbance { emulated, ..seen });
         self.kinds[at].tell(&guest, &mut reply);
+        if let Answer::Done(outcome) = &mut reply.answer {
+            outcome.notes.extend(self.fell_back.clone().map(Into::into));
+        }
         // Processes that cannot be ended are the guest's, and end with it.
-        if !ends_with_its_guest(&mut reply) {
+        let stays = self.all_fit || !request.rehearsal || self.is_shared();
+        if !ends_with_its_guest(&mut reply) && stays {
             self.kinds[at].running = Some(guest);
         }
         Ok(reply)
@@ -231,23 +268,44 @@ impl Guests {
 
     fn boot(&mut self, at: usize, directory: &Path, cancelled: &AtomicBool) -> Result<Guest, Ended> {
         let accelerator = self.accelerator;
-        let decompressed = accelerator == Accelerator::Tcg && self.kernels_are_decompressed();
+        let is_decompressed = accelerator == Accelerator::Tcg && self.kernels_are_decompressed();
+        let how = How {
+            accelerator,
+            decompressed: is_decompressed.then(|| self.kept()),
+            patience: guest::patience(self.slowest_boot_s),
+        };
         let name = format!("guest-{}", self.booted);
         self.booted += 1;
         self.kinds[at].of_this_round = true;
-        let guest = self.kinds[at].boot(accelerator, decompressed, (directory, &name), cancelled)?;
+        let guest = self.kinds[at].boot(how, (directory, &name), cancelled)?;
         accelerator.came_up(guest.boot_s);
+        self.slowest_boot_s =
+            Some(self.slowest_boot_s.map_or(guest.boot_s, |slowest| slowest.max(guest.boot_s)));
+        // Another kernel that does not come up is not KVM's fault.
+        self.settled |= accelerator == Accelerator::Kvm;
         Ok(guest)
     }
 
+    /// How many kernels are used at a time.
+    fn kept(&self) -> usize {
+        self.kinds.iter().filter(|kind| kind.of_this_round).count()
+    }
+
     fn kernels_are_decompressed(&mut self) -> bool {
-        let kinds = &mut self.kinds;
+        let (kept, kinds) = (self.kept(), &mut self.kinds);
         let all = || {
             let mut images = kinds.iter_mut().map(Kind::kernel);
-            images.all(|kernel| kernel.is_ok_and(|kernel| vmlinux::unpacked(&kernel.image).is_some()))
+            images.all(|kernel| kernel.is_ok_and(|kernel| vmlinux::unpacked(&kernel.image, kept).is_some()))
         };
         *self.decompressed.get_or_insert_with(all)
     }
+}
+
+/// After what time a guest is given up with its trial; a limit that does not fit is none.
+fn limit_of(request: &Request) -> Option<Duration> {
+    let of = |seconds: Option<f64>| seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let named = of(request.task.timeout_s).map(|limit| limit.saturating_add(ALLOWANCE));
+    named.or_else(|| of(request.task.given_up_after_s))
 }
 
 /// The settings of the guest a request asks for, and the persistent memory it wants there.
@@ -267,13 +325,24 @@ impl Launcher for Guests {
         Ok(self.learn(request)?)
     }
 
+    /// All guests of a run are run by the same accelerator.
+    fn goes_on(&mut self, earlier: &HostFacts) -> Result<(), Unready> {
+        let named = earlier.get(ACCELERATOR);
+        let Some(before) = named.and_then(Accelerator::named) else { return Ok(()) };
+        before.is_here()?;
+        (self.accelerator, self.settled) = (before, true);
+        Ok(())
+    }
+
     fn check(&mut self, place: &Path) -> Result<(), Unready> {
         Ok(self.can_be_had(place)?)
     }
 
     /// Each kind of guest is booted once a round, and a guest that all trials share once.
     fn forecast(&self) -> Option<Forecast> {
-        (!self.kinds.is_empty()).then(|| offer::forecast(self.kinds.len() as u32, self.is_shared()))
+        let again = !self.all_fit && !self.is_shared();
+        let of = |guests| Forecast { again, ..offer::forecast(guests, self.is_shared()) };
+        (!self.kinds.is_empty()).then(|| of(self.kinds.len() as u32))
     }
 
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
@@ -300,6 +369,19 @@ impl Launcher for Guests {
             let _ = writeln!(crate::sys::terminal::err(), "{}", mishap.booted_again());
             self.kinds[at].booted_again = Some(mishap);
             boots += 1;
+        }
+    }
+
+    /// A guest of which no trial is left gives its memory and its disks to those that come.
+    fn round_goes_on(&mut self, left: &mut dyn Iterator<Item = Request>) {
+        if self.kinds.iter().all(|kind| kind.running.is_none()) {
+            return;
+        }
+        let left: Vec<Request> = left.collect();
+        for at in 0..self.kinds.len() {
+            if !self.is_wanted(at, &left) {
+                self.kinds[at].running = None;
+            }
         }
     }
 
@@ -349,108 +431,4 @@ fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A trial in a guest of a kernel in this directory, with this device.
-    fn request(directory: &Path, kernel: &str, device: &str) -> Request {
-        std::fs::write(directory.join(kernel), "x").unwrap();
-        let mut setup = crate::target::Setup::default();
-        for (key, value) in [("kernel", kernel), ("device", device)] {
-            setup.settings.set(key, value, directory).unwrap();
-        }
-        Request {
-            protocol: super::super::PROTOCOL,
-            engine: super::super::EngineKind::Null,
-            task: super::super::Task::default(),
-            target: super::super::TargetSpec { setup: Some(setup), ..Default::default() },
-            rehearsal: false,
-            observe: Vec::new(),
-            before: None,
-            after: None,
-        }
-    }
-
-    #[test]
-    fn what_hangs_in_a_guest_ends_with_it() {
-        let mut reply = Reply::failed(
-            "the job passed its limit; process 57 cannot be ended: it hangs in the kernel",
-            String::new(),
-        );
-        assert!(!ends_with_its_guest(&mut reply));
-        reply.why.left = vec![57];
-        if let Answer::Failed { kind, .. } = &mut reply.answer {
-            *kind = FailureKind::Lasting;
-        }
-        assert!(ends_with_its_guest(&mut reply) && reply.why.left.is_empty());
-        let Answer::Failed { kind, reason, .. } = &reply.answer else { panic!("{reply:?}") };
-        assert_eq!(*kind, FailureKind::Passing);
-        assert!(reason.ends_with("it hangs in the kernel of the guest, which is given up"), "{reason}");
-    }
-
-    #[test]
-    fn guests_of_earlier_rounds_need_no_room() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut guests = Guests::new();
-        let of_round = |guests: &Guests| guests.kinds.iter().filter(|kind| kind.of_this_round).count();
-        for step in 0..40 {
-            guests.expect(&request(directory.path(), &format!("vmlinuz-{step}"), "ram:64m")).unwrap();
-            assert_eq!(of_round(&guests), 1);
-            guests.round_ends();
-        }
-        assert_eq!((guests.kinds.len(), of_round(&guests)), (40, 0));
-        guests.expect(&request(directory.path(), "vmlinuz-0", "ram:64m")).unwrap();
-        assert_eq!((guests.kinds.len(), of_round(&guests)), (40, 1));
-    }
-
-    #[test]
-    fn a_guest_is_shared_where_no_trial_is_run_elsewhere() {
-        let directory = tempfile::tempdir().unwrap();
-        let in_guest = |kernel: &str| request(directory.path(), kernel, "ram:64m");
-        let here = Request { target: super::super::TargetSpec::default(), ..in_guest("vmlinuz") };
-        let is_shared = |requests: &[&Request]| {
-            let mut guests = Guests::new();
-            requests.iter().for_each(|request| guests.expect(request).unwrap());
-            (guests.is_shared(), guests.forecast().map(|ahead| ahead.once))
-        };
-        let (one, other) = (in_guest("vmlinuz"), in_guest("vmlinuz-other"));
-        assert_eq!(is_shared(&[&one, &one]), (true, Some(true)));
-        assert_eq!(is_shared(&[&one, &other]), (false, Some(false)));
-        assert_eq!(is_shared(&[&one, &here]), (false, Some(false)), "an arm here, one there");
-        assert_eq!(is_shared(&[&here]), (false, None));
-    }
-
-    #[test]
-    fn trials_that_want_other_pmem_run_in_other_guests() {
-        let directory = tempfile::tempdir().unwrap();
-        let asked = |device: &str| request(directory.path(), "vmlinuz", device);
-        let mut guests = Guests::new();
-        let devices = ["ram:64m", "pmem:128m", "pmem:1g", "nvme:64m", "pmem:100m", "pmem:1g"];
-        devices.iter().for_each(|device| guests.expect(&asked(device)).unwrap());
-        let of = |device: &str| {
-            let request = asked(device);
-            let (settings, pmem) = guest_of(&request).unwrap();
-            guests.kinds.iter().position(|kind| kind.holds(settings, pmem)).unwrap()
-        };
-        assert_eq!(devices.map(of), [0, 0, 1, 0, 0, 1]);
-        let sizes: Vec<u64> = guests.kinds.iter().map(|kind| kind.needs.pmem_bytes).collect();
-        assert_eq!(sizes, [128 << 20, 1 << 30]);
-        assert_eq!(guests.kinds[0].needs.disks.len(), 1);
-    }
-
-    #[test]
-    fn time_stolen_from_the_host_is_stolen_from_its_guests() {
-        let seen = |steal_s, steal_share| Disturbance {
-            steal_s,
-            steal_share,
-            foreign_read_bytes: Some(7),
-            ..Disturbance::default()
-        };
-        let (calm, robbed) = (seen(0.0, 0.0), seen(2.0, 0.2));
-        for (inside, here) in [(&calm, &robbed), (&robbed, &calm)] {
-            let both = worse(*inside, here);
-            assert_eq!((both.steal_s, both.steal_share, both.foreign_read_bytes), (2.0, 0.2, Some(7)));
-        }
-        assert_eq!(worse(calm, &calm), calm);
-    }
-}
+mod tests;

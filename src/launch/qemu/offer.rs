@@ -31,6 +31,8 @@ pub struct Forecast {
     pub guests: u32,
     /// Whether all trials share one guest, which is booted once.
     pub once: bool,
+    /// Whether the guests in which targets are tried are not those of the first round, as they do not fit side by side.
+    pub again: bool,
     /// What they will probably be run by, with the reason.
     pub accelerator: String,
     /// Whether that is an interpreter.
@@ -70,6 +72,7 @@ pub(super) fn forecast(guests: u32, once: bool) -> Forecast {
     Forecast {
         guests,
         once,
+        again: false,
         accelerator: Kvm::here().described(),
         emulated: likely == Accelerator::Tcg,
         boot_s: last.unwrap_or(boot_s),

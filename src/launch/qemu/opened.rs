@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::kernel_image::KernelImage;
+use super::kernel_image::{KernelImage, built_tree};
 use super::known_kernels;
 use crate::launch::Unready;
 
@@ -29,6 +29,8 @@ pub struct OpenedKernel {
 /// [`Unready`]: unreadable, or no kernel.
 pub fn opened_kernel(path: &Path) -> Result<OpenedKernel, Unready> {
     let KernelImage { image, release, modules, .. } = KernelImage::open(path)?;
+    // Patches are built into modules as they are installed, not among the objects of a tree.
+    let modules = modules.filter(|_| built_tree(&image).is_none());
     let config = image.with_file_name(format!("config-{release}"));
     let config = config.is_file().then_some(config);
     Ok(OpenedKernel { release, image, modules, config, packages: known_kernels::packages() })

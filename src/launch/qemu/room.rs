@@ -1,6 +1,6 @@
 //! Whether guests fit: their devices into their memory, all of them into this machine's, their disks onto its.
 //!
-//! Enters: settings and needs of all guests of a round, which live side by side. Leaves: the first that does not fit.
+//! Enters: settings and needs of all guests of a round, and which of them end with their trial. Leaves: the first that does not fit.
 
 use std::path::Path;
 
@@ -58,16 +58,30 @@ pub(super) fn little_left(place: &Path) -> Option<String> {
     ))
 }
 
-/// Whether all fit.
+/// A guest of a round.
+#[derive(Clone, Copy)]
+pub(super) struct Resident<'g> {
+    pub(super) settings: &'g GuestSettings,
+    pub(super) needs: &'g Needs,
+    /// It has one trial a round, and ends with that: no other such guest lives beside it.
+    pub(super) is_last: bool,
+}
+
+/// What guests take that live at the same time.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    touched: u64,
+    disks: u64,
+    count: u32,
+}
+
+/// Whether all that live at the same time fit.
 ///
 /// # Errors
 /// [`GuestError::NoRoom`].
-pub(super) fn check<'g>(
-    guests: impl Iterator<Item = (&'g GuestSettings, &'g Needs)>,
-    free: Free,
-) -> Result<(), GuestError> {
-    let (mut touched, mut disks, mut count) = (0, 0, 0_u32);
-    for (settings, needs) in guests {
+pub(super) fn check<'g>(guests: impl Iterator<Item = Resident<'g>>, free: Free) -> Result<(), GuestError> {
+    let (mut all, mut largest) = (Taken::default(), Taken::default());
+    for Resident { settings, needs, is_last } in guests {
         inside(settings, needs)?;
         let memory = machine::memory(settings, needs);
         if let Some(at_once) = free.at_once.filter(|at_once| memory > *at_once) {
@@ -82,12 +96,23 @@ pub(super) fn check<'g>(
         let own_disks = needs.disks.iter().map(|disk| disk.bytes).sum::<u64>();
         // A job without direct I/O may have all of a disk in the guest's page cache.
         let cached = own_disks.saturating_add(TOUCHED + needs.memory_bytes);
-        touched += memory.min(cached) + needs.pmem_bytes;
-        disks += own_disks;
-        count += 1;
+        let touched = memory.min(cached) + needs.pmem_bytes;
+        let sum = |of: Taken| Taken {
+            touched: of.touched + touched,
+            disks: of.disks + own_disks,
+            count: of.count + 1,
+        };
+        if is_last {
+            let Taken { touched, disks, count } = sum(Taken::default());
+            largest = Taken { touched: largest.touched.max(touched), disks: largest.disks.max(disks), count };
+        } else {
+            all = sum(all);
+        }
     }
+    let (touched, disks) = (all.touched + largest.touched, all.disks + largest.disks);
+    let count = all.count + largest.count;
     let of = |count: u32| {
-        if count == 1 { "the guest".to_owned() } else { format!("the {count} guests of a round") }
+        if count == 1 { "the guest".to_owned() } else { format!("{count} guests at the same time") }
     };
     if let Some(free) = free.memory.filter(|free| touched > *free) {
         let what = format!(
@@ -155,7 +180,8 @@ mod tests {
         let pmem = Needs { pmem_bytes: 512 * MIB, ..Needs::default() };
         let said = |guests: &[(&GuestSettings, &Needs)], memory: u64, disk: u64| {
             let free = Free { memory: Some(memory * MIB), at_once: Some(9000 * MIB), disk: Some(disk * MIB) };
-            check(guests.iter().copied(), free).map_err(|error| format!("{error}; {}", error.hint()))
+            let beside = guests.iter().map(|(settings, needs)| Resident { settings, needs, is_last: false });
+            check(beside, free).map_err(|error| format!("{error}; {}", error.hint()))
         };
         let (small, large) = (settings(Some(400 * MIB)), settings(None));
         let message = said(&[(&small, &ram)], 9000, 9000).unwrap_err();
@@ -175,9 +201,20 @@ mod tests {
         assert_eq!(said(&both, 2052, 600), Ok(()));
         let message = said(&both, 2051, 600).unwrap_err();
         assert!(
-            message.contains("the 2 guests of a round will take about 2052 MiB of memory, and 2051"),
+            message.contains("2 guests at the same time will take about 2052 MiB of memory, and 2051"),
             "{message}"
         );
+        // One after the other: the larger memory, and the larger disk.
+        let one = |is_last| both.map(|(settings, needs)| Resident { settings, needs, is_last });
+        let free = Free { memory: Some(1220 * MIB), at_once: None, disk: Some(600 * MIB) };
+        assert!(check(one(true).into_iter(), free).is_ok());
+        assert!(
+            check([one(true)[0], one(false)[1]].into_iter(), free).is_err(),
+            "one stays for other trials"
+        );
+        let less = Free { memory: Some(1219 * MIB), ..free };
+        let message = check(one(true).into_iter(), less).unwrap_err().to_string();
+        assert!(message.starts_with("the guest will take about 1220 MiB of memory"), "{message}");
         // A disk that fills a guest's memory takes all of that and no more: 1 GiB.
         let disk = |kind| Disk { kind, bytes: 4096 * MIB, cache: "none".to_owned() };
         let full =

@@ -6,6 +6,7 @@
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use super::decompressed::{self, MOST_BYTES};
 use super::elf;
@@ -14,7 +15,7 @@ use crate::sys::regular_file;
 
 /// XEN_ELFNOTE_PHYS32_ENTRY.
 const PVH_ENTRY: u32 = 18;
-/// This many are kept; each is tens of MiB.
+/// This many are kept at least, those that were used last; each is tens of MiB.
 const KEPT: usize = 4;
 
 /// Beginnings of compressed data, and what reads them from standard input.
@@ -24,11 +25,11 @@ const PROGRAMS: [(&[u8], &[&str]); 3] = [
     (b"\x1f\x8b", &["gzip", "-dcq"]),
 ];
 
-/// The decompressed kernel; `None`: it cannot be had here, or cannot be booted by itself.
-pub(super) fn unpacked(image: &Path) -> Option<PathBuf> {
+/// The decompressed kernel, of which `kept` are wanted at a time; `None`: it cannot be had here, or cannot be booted by itself.
+pub(super) fn unpacked(image: &Path, kept: usize) -> Option<PathBuf> {
     let place = cache::directory("vmlinux").ok()?;
     let path = place.join(format!("{}.vmlinux", cache::digest_of(image).ok()?));
-    if path.exists() {
+    if was_used(&path) {
         return Some(path);
     }
     let kernel = decompressed(payload(&regular_file::read(image, MOST_BYTES).ok()?)?)?;
@@ -38,8 +39,15 @@ pub(super) fn unpacked(image: &Path) -> Option<PathBuf> {
     let mut file = tempfile::NamedTempFile::new_in(&place).ok()?;
     file.write_all(&kernel).ok()?;
     file.persist(&path).ok()?;
-    cache::prune(&place, KEPT);
+    cache::prune(&place, KEPT.max(kept));
     Some(path)
+}
+
+/// Whether it is there; what is used now is removed last.
+fn was_used(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::options().append(true).open(path) else { return path.exists() };
+    let _ = file.set_modified(SystemTime::now());
+    true
 }
 
 /// The compressed part of an image.
@@ -90,6 +98,19 @@ mod tests {
         image[0x206] = 7;
         assert_eq!(payload(&image), None, "a protocol without payload");
         assert_eq!(payload(b"short"), None);
+    }
+
+    #[test]
+    fn what_was_used_last_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let paths = ["a", "b", "c"].map(|name| place.path().join(name));
+        for (path, ago) in paths.iter().zip([30, 20, 10]) {
+            let file = std::fs::File::create(path).unwrap();
+            file.set_modified(SystemTime::now() - std::time::Duration::from_secs(ago)).unwrap();
+        }
+        assert!(was_used(&paths[0]) && !was_used(&place.path().join("none")));
+        cache::prune(place.path(), 2);
+        assert_eq!(paths.map(|path| path.exists()), [true, false, true]);
     }
 
     #[test]
