@@ -451,6 +451,20 @@ fn the_newest_kernel_is_found_by_others() {
 }
 
 #[test]
+fn kernels_of_a_release_are_found_by_others() {
+    let target = vec!["kernel=6.1.0-57-amd64".to_owned()];
+    let vary = vec!["kernel=host,6.1.0-57-amd64,6.12.9".to_owned()];
+    let mut experiment = sized(&CommandLine { target, vary, ..CommandLine::default() }).unwrap();
+    assert_eq!(experiment.kernel_releases(), ["6.1.0-57-amd64", "6.12.9"]);
+    experiment.kernel_of_release("6.1.0-57-amd64", Path::new("/k/vmlinuz"));
+    assert_eq!(experiment.kernel_releases(), ["6.12.9"]);
+    assert_eq!(experiment.target.guest.kernel.as_deref(), Some(Path::new("/k/vmlinuz")));
+    let levels = &experiment.factors[experiment.compare].levels;
+    let values: Vec<&str> = levels.iter().map(|level| level.set[0].value.as_str()).collect();
+    assert_eq!(values, ["host", "/k/vmlinuz", "6.12.9"]);
+}
+
+#[test]
 fn settings_of_a_tool_that_no_arm_runs_are_a_mistake() {
     let two = "[[factor]]\nname = \"x.clients\"\nlevels = [1, 2]\n".replace("x.", "dbench.");
     let message = |text: &str| toml(text).unwrap_err().to_string();

@@ -149,6 +149,7 @@ fn a_kernel_that_cannot_be_built_is_refused_with_what_helps() {
         ),
         (&[&PATCHED, &TREE, &["-t", "kernel=vmlinuz"]], "vmlinuz", "kernel"),
         (&[&PATCHED, &TREE, &["-t", "kernel=absent"]], "kernel=absent: no such file", "newest"),
+        (&[&PATCHED, &TREE, &["-t", "memory=8000g"]], "is larger than this machine", "a smaller memory="),
     ];
     for (more, expected, helps) in cases {
         let words: Vec<&str> = RUN.iter().copied().chain(more.iter().copied().flatten().copied()).collect();
@@ -236,6 +237,7 @@ fn a_search_over_kernels_is_checked_before_one_is_built() {
         (&["--primary", "write.bandwidth"], &["job.fio"], "write.bandwidth", "assay metrics JOB.fio"),
         (&["-t", "kernel=vmlinuz"], &["job.fio"], "vmlinuz", "kernel"),
         (&["-t", "filesystem=xfs"], &["job.fio"], "filesystem", "fs"),
+        (&["-t", "memory=8000g"], &["job.fio"], "is larger than this machine", "a smaller memory="),
     ];
     for (more, job, expected, helps) in cases {
         let words = [&bisect[..], &disk, more, job].concat();

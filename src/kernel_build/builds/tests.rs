@@ -100,6 +100,7 @@ fn kernels_of_patches_are_built_in_one_room_and_found_again() {
         let built = builds.carry_out(&mut |_| (), &flag).unwrap();
         let text = |kernel: &BuiltKernel| std::fs::read_to_string(&kernel.image).unwrap();
         assert_eq!([text(&built[0]), text(&built[1])], ["two\n", "three\n"]);
+        assert_eq!(built[0].facts, builds.identity(0), "it was known before");
         let kept = built[0].image.parent().unwrap().with_file_name("patches/patch-1-a.patch");
         assert_eq!(std::fs::read_to_string(kept).unwrap(), fake::PATCH);
         assert_eq!(std::fs::read_dir(crate::sys::cache::place(entries::ROOMS).unwrap()).unwrap().count(), 1);

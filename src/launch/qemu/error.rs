@@ -265,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn an_image_that_may_not_be_read_has_a_way_to_be_read() {
+        let denied =
+            |kind: std::io::ErrorKind| GuestError::io("cannot open", "/boot/vmlinuz-6")(kind.into()).hint();
+        let hint = denied(std::io::ErrorKind::PermissionDenied);
+        assert!(hint.ends_with("install -o $USER -m 644 /boot/vmlinuz-6 ~/.cache/assay/kernels/"), "{hint}");
+        assert_eq!(denied(std::io::ErrorKind::NotFound), "");
+    }
+
+    #[test]
     fn a_timer_panic_is_told_from_other_panics() {
         for cause in [
             "IO-APIC + timer doesn't work!  Boot with apic=debug",
