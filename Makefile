@@ -2,6 +2,8 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
+# Simulated experiments a figure; CI has fewer.
+REPLICATES ?= 4000
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd blktrace kernel-build
 
@@ -26,6 +28,7 @@ kernels:
 	@scripts/kernel-source.sh
 
 ## What continuous integration runs
+ci: REPLICATES = 1000
 ci: lint test simulate rooms
 
 lint:
@@ -45,8 +48,9 @@ structure:
 	$(CARGO) test --quiet --test it -- drawing::
 
 ## Reprint the simulation table from the shipped code; fails when a figure is off from METHODOLOGY's
-simulate: build
-	$(ASSAY) simulate --replicates 4000
+simulate:
+	@scripts/packages.sh compiler
+	$(CARGO) run --quiet --profile figures -- simulate --replicates $(REPLICATES)
 
 ## 40 A/A experiments on real files: at most 4 may claim a difference
 aa: build
@@ -145,7 +149,7 @@ torture:
 	$(CARGO) build --quiet
 	ASSAY_TORTURE=$${ASSAY_TORTURE:-200} $(CARGO) test --test it torture:: -- --nocapture
 
-## A dummy engine, filesystem, launcher, observer and section (tests/rooms), built into a copy of this tree and used; compiles all again
+## A dummy engine, filesystem, launcher, observer and section (tests/rooms), built into a copy of this tree and used
 rooms:
 	@scripts/packages.sh compiler
 	CARGO="$(CARGO)" scripts/rooms.sh

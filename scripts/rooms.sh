@@ -12,6 +12,12 @@ for patch in tests/rooms/*.patch; do
     GIT_CEILING_DIRECTORIES=$root/target/rooms git -C "$tree" apply "$root/$patch"
 done
 export CARGO_TARGET_DIR=${ROOMS_TARGET:-$root/target/rooms}
+# The dependencies that the tree's own build has compiled, as links: cargo takes them, and of the program it knows that it is another one.
+if [ -d "$root/target/debug/deps" ] && [ ! -e "$CARGO_TARGET_DIR/debug" ]; then
+    mkdir -p "$CARGO_TARGET_DIR/debug"
+    cp -al "$root"/target/debug/{deps,build} "$CARGO_TARGET_DIR/debug"
+    cp -a "$root/target/debug/.fingerprint" "$CARGO_TARGET_DIR/debug"
+fi
 ${CARGO:-cargo} build --quiet --manifest-path "$tree/Cargo.toml"
 assay=$CARGO_TARGET_DIR/debug/assay
 work=$(mktemp -d)

@@ -56,6 +56,13 @@ struct Args {
     seed: u64,
 }
 
+impl Args {
+    /// How much wider chance makes a tolerance that is for 4,000 replicates. More of them narrow none: the published figures are rounded.
+    fn chance(&self) -> f64 {
+        (4000.0 / f64::from(self.replicates)).sqrt().max(1.0)
+    }
+}
+
 /// Percents may be off by this many points: two standard errors at 4,000 replicates are 1.6 at worst.
 const POINTS: f64 = 2.0;
 /// Mean rounds may be off by this many; the published figures are rounded to half a round.
@@ -113,7 +120,7 @@ fn verdicts(args: &Args, out: &mut impl Write) -> anyhow::Result<Vec<String>> {
     write!(out, "\n{}", noises.table())?;
     let places = Places::simulate(args)?;
     write!(out, "\n{}", places.table())?;
-    let mut off = deviations(&columns);
+    let mut off = deviations(&columns, args.chance());
     off.extend(few.broken());
     off.extend(anytime.broken());
     off.extend(noises.broken());
@@ -187,10 +194,11 @@ fn table(columns: &[Column]) -> String {
     text
 }
 
-/// Figures that are off, one line each.
-fn deviations(columns: &[Column]) -> Vec<String> {
+/// Figures that are off, one line each; `chance` is that of [`Args`].
+fn deviations(columns: &[Column], chance: f64) -> Vec<String> {
     let mut off = Vec::new();
     let mut check = |what: String, have: f64, want: f64, tolerance: f64| {
+        let tolerance = tolerance * chance;
         // NaN is off as well.
         let within = (have - want).abs() <= tolerance;
         if !within {
@@ -226,11 +234,13 @@ mod tests {
             blocks: BLOCKS[at],
         };
         let mut columns: Vec<Column> = (0..3).map(published).collect();
-        assert!(deviations(&columns).is_empty());
+        assert!(deviations(&columns, 1.0).is_empty());
         columns[1].claims[0] = 6.7;
         columns[2].rounds[3] = f64::NAN;
         columns[2].beyond[3] = 3.2;
-        let off = deviations(&columns);
+        let of = |replicates| deviations(&columns, Args { replicates, seed: 1 }.chance());
+        let off = of(4_000);
+        assert_eq!((of(10_000), of(1_000).len()), (off.clone(), 1), "twice the tolerance at a quarter");
         assert_eq!(off[0], "claims % at CV 3 %, effect 0 %: 6.70 instead of 4.6 (± 2.00)");
         assert!(off.len() == 3 && off[1].starts_with("mean rounds at CV 10 %, effect 10 %"));
         assert_eq!(

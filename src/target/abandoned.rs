@@ -129,11 +129,15 @@ mod tests {
                 let path = base.path().join(format!("assay-{number}"));
                 scope.spawn(move || {
                     for _ in 0..50 {
-                        WorkDirectory::create(&path).unwrap().close().unwrap();
+                        let work = WorkDirectory::create(&path).unwrap();
+                        assert!(path.is_dir() && is_recorded(&path), "{}", path.display());
+                        work.close().unwrap();
+                        assert!(!path.exists() && !is_recorded(&path), "{}", path.display());
                     }
                 });
             }
         });
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0);
     }
 
     #[test]

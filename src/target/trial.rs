@@ -22,6 +22,9 @@ use super::{extent_size, knobs, mkfs, second_device};
 use crate::experiment::{Device, DeviceKind, Fresh};
 use crate::host::HostFacts;
 
+/// Longest wait in milliseconds for a device to be idle, for tests, which share theirs. Only debug builds read it.
+const SETTLE_VARIABLE: &str = "ASSAY_TEST_SETTLE_MS";
+
 /// A target that a trial can work on. As long as it lives, nobody else undoes what was made for it.
 #[derive(Debug, Default)]
 pub struct Ready {
@@ -54,9 +57,14 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
             Ready { files: journal.with_files(), ..Ready::default() }
         }
     };
-    let patience = spec.settle_ms.map(Duration::from_millis);
+    let patience = spec.settle_ms.or_else(asked_by_a_test).map(Duration::from_millis);
     ready.notes.extend(crate::host::quiesce(&spec.watched(), spec.drop_caches, patience).notes());
     Ok(ready)
+}
+
+/// What a test asks for where the run does not say.
+fn asked_by_a_test() -> Option<u64> {
+    std::env::var(SETTLE_VARIABLE).ok().filter(|_| cfg!(debug_assertions))?.parse().ok()
 }
 
 /// Looks once more whether the files that were made for a job that names them are those, as a hook may have put others in their place,

@@ -49,7 +49,7 @@ fn a_busy_machine_is_said_first_in_the_head_and_in_the_verdict() {
     if !possible() {
         return;
     }
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     sandbox.write("io", &pressure(50));
     let output = run(&sandbox, &["--settle", "0"]);
     let (said, report) = (in_one_line(&output.stderr), in_one_line(&output.stdout));
@@ -83,7 +83,7 @@ fn a_quiet_machine_is_waited_for_as_long_as_asked() {
     if !possible() {
         return;
     }
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     sandbox.write("io", &pressure(50));
     let begun = Instant::now();
     let output = run(&sandbox, &["--wait-idle", "1s"]);
@@ -113,7 +113,7 @@ fn a_quiet_machine_is_waited_for_as_long_as_asked() {
 
 #[test]
 fn a_wait_for_the_device_is_a_time_or_nothing() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     for (wrong, why) in [("soon", "'soon' is not a time"), ("2h", "settle is over an hour")] {
         let refused = sandbox.run(&["run", "--settle", wrong, "--vary", "n=1,2", "--", "true"]);
         assert_eq!(refused.status.code(), Some(2));
@@ -131,7 +131,7 @@ fn a_wait_for_the_device_is_a_time_or_nothing() {
 
 #[test]
 fn others_who_use_the_named_device_are_said() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     let Some(device) = LoopDevice::on(&sandbox.path().join("own.img"), 16 << 20) else { return };
     let name = device.path.to_str().unwrap();
     sandbox.write("job.fio", "[j]\nrw=randread\nsize=1m\n");
@@ -155,7 +155,7 @@ fn what_a_trial_reads_through_its_own_loop_device_is_nobody_elses() {
     if !can_make() {
         return;
     }
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     sandbox.write("job.fio", "[r]\nrw=read\nbs=256k\nsize=40m\ndirect=1\nloops=4\n");
     sandbox.succeed(&["run", "job.fio", "--aa", "--rounds", "2", "-q", "-t", "loop:64m", "-t", "fs=ext4"]);
     let run = sandbox.export("1");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use assay::record::{Run, RunState, Status};
 
 use crate::attacks::sql;
-use crate::observers::watching;
+use crate::observers::{a_trial_is_watched, watching};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::can_make;
 use crate::tools::{available, is_root};
@@ -400,9 +400,7 @@ fn killed_while_it_watches_it_leaves_a_store_that_works() {
     let before = sandbox.export("1");
     let mut child = sandbox.start(&["explain", "1", "-q", "--only", "locks,cpu"]);
     let begun = Instant::now();
-    // The program itself tries its observers first: an agent is waited for.
-    let agent = || sandbox.processes().iter().any(|(_, line)| line.contains(" agent"));
-    while !(agent() && watching(&sandbox) > 0) {
+    while !a_trial_is_watched(&sandbox) {
         assert!(begun.elapsed() < Duration::from_secs(60), "nobody watches: {:?}", sandbox.processes());
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -175,7 +175,7 @@ fn a_filesystem_that_cannot_tell_is_a_note() {
 }
 
 #[test]
-fn a_guests_f2fs_tells_where_its_files_lie() {
+fn guests_tell_where_files_of_f2fs_lie() {
     let Some((kernels, _alone)) = crate::guests::kernels() else { return };
     if !installed("mkfs.f2fs") {
         return;

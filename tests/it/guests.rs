@@ -18,9 +18,28 @@ use crate::tools;
 pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=4m\nend_fsync=1\n";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The 6.1 and the 6.12 package, and the right to boot them: emulated guests take a processor each, so no two tests have it
-/// at a time, of whatever process.
+/// The 6.1 and the 6.12 package, and the right to boot them.
 pub(crate) fn kernels() -> Option<([String; 2], File)> {
+    packages().map(|packages| (packages, turn()))
+}
+
+/// Whoever holds one of these may boot a guest, in whatever process: emulated guests take a processor each. There are two where a file named
+/// `two-guests` is, which scripts/test.sh makes when nothing but guests is left.
+fn turn() -> File {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let locks = [0, 1].map(|number| File::create(place.join(format!("guest-{number}.lock"))).unwrap());
+    loop {
+        let open = if place.join("two-guests").exists() { 2 } else { 1 };
+        let free = |lock: &&File| flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if let Some(lock) = locks[..open].iter().find(free) {
+            return lock.try_clone().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The 6.1 and the 6.12 package, for tests that boot nothing.
+pub(crate) fn packages() -> Option<[String; 2]> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels");
     let of = |series: &str| -> Option<String> {
         let entries = std::fs::read_dir(&place).ok()?.flatten();
@@ -36,15 +55,23 @@ pub(crate) fn kernels() -> Option<([String; 2], File)> {
         tools::skipped("target/kernels has no two kernels; `make kernels` fetches them");
     }
     let (old, new) = both.filter(|_| tools::available("qemu-system-x86_64"))?;
-    let alone = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-guest.lock")).unwrap();
-    flock(&alone, FlockOperation::LockExclusive).unwrap();
-    Some(([old, new], alone))
+    Some([old, new])
 }
 
-/// The program with a cache that all tests share: a package is unpacked once.
+/// A cache that all tests share: a package is unpacked once.
+pub(crate) fn shared_cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// The program with that cache. What was compiled is kept with the user's own, where it outlives this tree.
 pub(crate) fn assay(sandbox: &Sandbox, arguments: &[&str]) -> Command {
     let mut command = sandbox.assay(arguments);
-    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    command.env("XDG_CACHE_HOME", shared_cache());
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let users = of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache")));
+    if let (None, Some(users)) = (of("CCACHE_DIR"), users) {
+        command.env("CCACHE_DIR", users.join("ccache"));
+    }
     command
 }
 
@@ -345,4 +372,34 @@ fn what_cannot_be_booted_is_refused_before_anything_is_made() {
     } else {
         tools::impossible_here("qemu is in /usr/sbin, where it is found without PATH");
     }
+}
+
+/// Neither a store nor a guest is needed for it.
+#[test]
+fn cleanup_empties_the_cache_but_for_what_people_put_there() {
+    use std::os::unix::fs::DirBuilderExt;
+    let sandbox = Sandbox::new();
+    let cache = sandbox.path().join("cache/assay");
+    let lay = |name: &str| {
+        let path = cache.join(name);
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap());
+        made.and_then(|()| std::fs::write(&path, vec![1; 1 << 20])).unwrap();
+        path
+    };
+    let unpacked = lay("kernels/0123456789abcdef/boot/vmlinuz");
+    let packed = lay("initramfs/0123456789abcdef.cpio");
+    let own = lay("kernels/linux-image-mine.deb");
+    let clean = |more: &[&str]| {
+        let words = [&["cleanup", "--cache"], more].concat();
+        let output =
+            sandbox.assay(&words).env("XDG_CACHE_HOME", sandbox.path().join("cache")).output().unwrap();
+        assert!(output.status.success(), "{}", failure(&words, &output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(clean(&["--dry-run"]).contains("would remove 2 of sources and kernels (2 MiB) from the cache"));
+    assert!(unpacked.exists() && packed.exists());
+    let said = clean(&[]);
+    assert!(said.contains("removed 2 of sources and kernels (2 MiB) from the cache"), "{said}");
+    assert!(!unpacked.exists() && !packed.exists() && own.exists());
+    assert!(clean(&[]).contains("removed 0 of sources and kernels"));
 }

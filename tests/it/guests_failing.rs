@@ -8,7 +8,7 @@ use assay::record::{Status, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::failing_case::Mounted;
-use crate::guests::{JOB, PATIENCE, assay, kernels, nothing_left, refused, run};
+use crate::guests::{JOB, PATIENCE, assay, kernels, nothing_left, packages, refused, run};
 use crate::sandbox::{Sandbox, errors};
 use crate::tools::is_root;
 
@@ -53,7 +53,7 @@ fn a_guest_that_hangs_ends_its_trial_the_next_is_fresh() {
         &[&words[..], &["sh", "-c", "echo trial has begun >/dev/console; sleep 2; : ${n}"]].concat(),
     );
     // A guest says every 5 s that it lives.
-    command.env("ASSAY_TEST_SILENCE", "30");
+    command.env("ASSAY_TEST_SILENCE", "15");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_console(sandbox.path(), &mut child, "trial has begun");
     let emulator = sandbox.processes().into_iter().find(|(_, line)| line.contains("qemu-system")).unwrap();
@@ -64,7 +64,7 @@ fn a_guest_that_hangs_ends_its_trial_the_next_is_fresh() {
     let run = sandbox.export("1");
     assert_eq!(run.trials.len(), 3, "{}", errors(&output));
     let Status::Failed { reason, output, .. } = &run.trials[0].status else { panic!("{:?}", run.trials[0]) };
-    assert_eq!(reason, "the guest hangs: it said nothing for 30 s");
+    assert_eq!(reason, "the guest hangs: it said nothing for 15 s");
     assert!(output.contains("last lines of the console:") && output.contains("trial has begun"), "{output}");
     assert!(run.trials[1..].iter().all(|trial| trial.status == Status::Done));
     assert_eq!((run.trials[1].cell, run.trials[1].attempt), (run.trials[0].cell, 1));
@@ -114,7 +114,7 @@ fn a_full_disk_here_is_an_error_of_the_disk_there() {
 
 #[test]
 fn a_disk_without_direct_io_is_told_with_what_helps() {
-    let Some((kernels, _alone)) = kernels() else { return };
+    let Some(kernels) = packages() else { return };
     if !is_root() {
         return;
     }
@@ -139,7 +139,7 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
-    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "15s", "--"];
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "8s", "--"];
     let begun = Instant::now();
     let output = run(&sandbox, &[&words[..], &["sh", "-c", "sleep ${n}"]].concat());
     assert!(begun.elapsed() < Duration::from_secs(600));
@@ -150,7 +150,7 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
     assert_eq!(of(1).count(), 2);
     for trial in of(1) {
         let Status::Failed { reason, .. } = &trial.status else { panic!("{:?}", trial.status) };
-        assert!(reason.contains("15 s"), "{reason}");
+        assert!(reason.contains("8 s"), "{reason}");
     }
     let boots: std::collections::BTreeSet<_> =
         run.trials.iter().filter_map(|t| run.facts[t.facts? as usize].get("now.guest.boot_s")).collect();
@@ -260,7 +260,7 @@ fn what_a_guest_refuses_is_told_in_its_own_words() {
 
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_booted() {
-    let Some((kernels, _alone)) = kernels() else { return };
+    let Some(kernels) = packages() else { return };
     let kernel = format!("kernel={}", kernels[0]);
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);

@@ -3,12 +3,12 @@
 //! What a real processor does under a guest is not shown by this, nor how long anything takes.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::process::{Command, Output, Stdio};
 
 use assay::record::Status;
 
-use crate::guests::{assay, fact, kernels, nothing_left};
+use crate::guests::{assay, fact, kernels, nothing_left, shared_cache};
 use crate::sandbox::{Sandbox, errors};
 
 /// Runs the emulator as asked, but with its interpreter, and with a console that has said something from the beginning; the words that ask for
@@ -49,7 +49,23 @@ fn run_with(sandbox: &Sandbox, script: &str, kernel: &str) -> Output {
     let kernel = format!("kernel={kernel}");
     let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--no-lead-in"];
     let mut command = assay(sandbox, &[&words[..], &["--", "true", "${n}"]].concat());
+    unpacked_already(sandbox);
     command.env("PATH", path).env("XDG_CACHE_HOME", sandbox.path().join("cache")).output().unwrap()
+}
+
+/// Puts what the others have unpacked and packed into the test's own cache.
+fn unpacked_already(sandbox: &Sandbox) {
+    let own = sandbox.path().join("cache/assay");
+    if own.exists() {
+        return;
+    }
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&own).unwrap();
+    for kind in ["kernels", "vmlinux", "initramfs"] {
+        let there = shared_cache().join("assay").join(kind);
+        // Where nobody was yet, or somebody is at this moment, it is made here.
+        let copied = Command::new("cp").arg("-al").arg(there).arg(&own).stderr(Stdio::null()).status();
+        assert!(copied.is_ok(), "{copied:?}");
+    }
 }
 
 /// What the doctor says of guests with that cache.

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use assay::record::Status;
 
-use crate::guests::{assay, fact, kernels, nothing_left, value};
+use crate::guests::{assay, fact, kernels, nothing_left, packages, value};
 use crate::sandbox::{Sandbox, errors, failure};
 use crate::tools;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
 
 #[test]
 fn a_module_patched_for_dio_append_lays_files_in_one_piece() {
-    let (Some((kernels, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let (Some((kernels, turn)), Some(source)) = (kernels(), source()) else { return };
     let sandbox = Sandbox::new();
     let (source, kernel) = (format!("source={}", source.display()), format!("kernel={}", kernels[1]));
     let words = [
@@ -51,6 +51,7 @@ fn a_module_patched_for_dio_append_lays_files_in_one_piece() {
     let output = run(&sandbox, &words);
     assert!(output.status.success(), "{}", failure(&words, &output));
     nothing_left(&sandbox);
+    drop(turn);
     let stored = sandbox.export("1");
     assert_eq!(stored.trials.len(), 6);
     let factor = |name: &str| stored.design.factors.iter().position(|factor| factor.name == name).unwrap();
@@ -114,7 +115,7 @@ fn every_design_applies(sandbox: &Sandbox, kernel: &str, source: &str) {
 
 #[test]
 fn what_cannot_be_built_is_refused_before_anything_is_booted() {
-    let (Some((kernels, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let (Some(kernels), Some(source)) = (packages(), source()) else { return };
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=1m\n");
     let hunk = |file: &str, before: &str, added: &str| {

@@ -1,14 +1,15 @@
-//! Files that hooks leave and what they print, kept with the trial: here, out of guests, in the store, and written out again.
+//! Files that hooks leave and what they print, kept with the trial: here, in the store, and written out again.
 
 use std::collections::BTreeMap;
 
 use assay::record::{KeptFile, Run, Status};
 
-use crate::guests::{kernels, nothing_left, run};
+use crate::guests::{nothing_left, run};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::JOB;
 
-fn files(run: &Run, trial: usize) -> BTreeMap<String, String> {
+/// The files of a trial as text.
+pub(crate) fn files(run: &Run, trial: usize) -> BTreeMap<String, String> {
     let text = |file: &KeptFile| (file.name.clone(), String::from_utf8_lossy(&file.bytes).into_owned());
     run.trials[trial].files.iter().map(text).collect()
 }
@@ -98,25 +99,4 @@ fn a_forged_name_of_a_file_leads_nowhere() {
         }
         assert!(!sandbox.path().join("out").exists(), "{name}");
     }
-}
-
-#[test]
-fn files_come_out_of_guests() {
-    let Some((kernels, _alone)) = kernels() else { return };
-    let sandbox = Sandbox::new();
-    sandbox.write("job.fio", crate::guests::JOB);
-    let kernel = format!("kernel={}", kernels[1]);
-    let after = "head -c 300000 /dev/zero > $ASSAY_FILES/zeros; echo bs $bs; echo free=5 > $ASSAY_METRICS";
-    let words =
-        ["run", "job.fio", "-q", "-t", &kernel, "--vary", "bs=4k,8k", "--rounds", "1", "--after", after];
-    let output = run(&sandbox, &[&words[..], &["--metric", "size=bs ([0-9]+)k:KiB"]].concat());
-    assert!(output.status.success(), "{}", errors(&output));
-    let run = sandbox.export("1");
-    for (at, trial) in run.trials.iter().enumerate() {
-        assert_eq!(trial.files.iter().find(|file| file.name == "zeros").unwrap().bytes, [0; 300_000]);
-        assert!(files(&run, at)["after.out"].starts_with("bs "));
-        assert_eq!(value(&run, at, "size"), [4096.0, 8192.0][trial.cell as usize]);
-        assert_eq!(value(&run, at, "hook.free"), 5.0);
-    }
-    nothing_left(&sandbox);
 }

@@ -3,6 +3,7 @@
 use assay::record::{Status, Unit};
 
 use crate::guests::{kernels, nothing_left, run};
+use crate::hook_files::files;
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{JOB, can_make, fact, left_behind, succeed};
 
@@ -106,15 +107,21 @@ fn guests_have_their_modules_settings_and_hooks() {
     let vary = "sysfs:/sys/fs/xfs/vda/error/metadata/EIO/max_retries=5,7";
     let words =
         ["run", "job.fio", "-q", "-t", &kernel, "-t", "virtio_blk:400m", "-t", "fs=xfs", "--vary", vary];
-    let after = "echo retries=$(cat /sys/fs/xfs/vda/error/metadata/EIO/max_retries) > $ASSAY_METRICS";
-    let output = run(&sandbox, &[&words[..], &["--rounds", "1", "--after", after]].concat());
+    let after = "head -c 300000 /dev/zero > $ASSAY_FILES/zeros; n=$(cat /sys/fs/xfs/vda/error/metadata/EIO/max_retries); \
+                 echo said ${n}k; echo retries=$n > $ASSAY_METRICS";
+    let more = ["--rounds", "1", "--after", after, "--metric", "size=said ([0-9]+)k:KiB"];
+    let output = run(&sandbox, &[&words[..], &more].concat());
     assert!(output.status.success(), "{}", errors(&output));
     let run_of = |id: &str| sandbox.export(id);
     let first = run_of("1");
     let at = first.metrics.iter().position(|metric| metric.name == "hook.retries").unwrap();
-    for trial in &first.trials {
+    for (number, trial) in first.trials.iter().enumerate() {
         let value = trial.values.iter().find(|(metric, _)| *metric as usize == at).unwrap().1;
         assert_eq!(value, [5.0, 7.0][trial.cell as usize]);
+        // Files come out of the guest, and what the hook says is one of them.
+        assert_eq!(trial.files.iter().find(|file| file.name == "zeros").unwrap().bytes, [0; 300_000]);
+        assert!(files(&first, number)["after.out"].starts_with("said "));
+        assert_eq!(crate::guests::value(&first, number, "size"), Some(1024.0 * value));
         let facts = &first.facts[trial.facts.unwrap() as usize];
         assert!(facts.get("now.host.load1").is_some(), "{facts:?}");
     }

@@ -107,3 +107,4 @@ mod why;
 mod why_real;
 mod why_real_device;
 mod why_real_flushes;
+mod without_root;

@@ -10,6 +10,7 @@ use assay::launch::{Answer, PROTOCOL, Reply, Request};
 use assay::record::Outcome;
 use assay::target::{TargetSpec, WorkDirectory};
 
+use crate::sandbox::HASTE;
 use crate::spoiled::own;
 
 /// One trial through a real agent process.
@@ -45,6 +46,7 @@ pub(crate) fn started(engine: EngineKind, job: &str, directory: &Path) -> Child 
 pub(crate) fn asked(request: &Request) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")
+        .envs(HASTE)
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -3,13 +3,19 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 
 use assay::engine::EngineKind;
 
 use crate::native_engine::{agent, done, work};
+use crate::sandbox::{Sandbox, errors};
+use crate::tools::{impossible_here, is_root};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 1024;
+
+/// Held for writing by who drops the caches of the machine.
+static CACHED: RwLock<()> = RwLock::new(());
 
 /// Pages of a file that are in the page cache: mincore(2).
 #[expect(unsafe_code, reason = "no library wraps mincore")]
@@ -44,6 +50,7 @@ fn is_all(pages: usize) -> bool {
 
 #[test]
 fn files_are_as_warm_as_fio_leaves_them() {
+    let _kept = CACHED.read().unwrap_or_else(PoisonError::into_inner);
     for engine in [EngineKind::Native, EngineKind::Fio] {
         for method in ["psync", "io_uring\niodepth=4", "libaio\niodepth=4", "mmap"] {
             let cached = |options: &str| cached_after(engine, &format!("ioengine={method}\n{options}"));
@@ -62,6 +69,7 @@ fn files_are_as_warm_as_fio_leaves_them() {
 
 #[test]
 fn invalidate_0_keeps_what_is_cached_of_a_file_that_is_there() {
+    let _kept = CACHED.read().unwrap_or_else(PoisonError::into_inner);
     for (options, all) in [("invalidate=0", true), ("", false)] {
         let (base, work) = work();
         // Not in the work directory, which is emptied before a trial.
@@ -75,8 +83,37 @@ fn invalidate_0_keeps_what_is_cached_of_a_file_that_is_there() {
     }
 }
 
+/// Pages of a file that is there, which nobody else takes out of the page cache.
+#[test]
+fn drop_caches_leaves_a_file_that_was_cached_cold() {
+    if !is_root() {
+        return;
+    }
+    // The whole machine's: not while others look at what is cached.
+    let _alone = CACHED.write().unwrap_or_else(PoisonError::into_inner);
+    for (dropped, all) in [(&[][..], true), (&["--drop-caches"], false)] {
+        let sandbox = Sandbox::new();
+        let path = sandbox.path().join("there");
+        std::fs::write(&path, vec![7; PAGES * PAGE]).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        let name = path.display();
+        let job =
+            format!("[j]\nrw=randread\nbs=${{n}}\nsize=4m\nio_size=8k\ninvalidate=0\nfilename={name}\n");
+        sandbox.write("job.fio", &job);
+        // One trial shows it.
+        let words = ["run", "job.fio", "-q", "--vary", "n=4k,8k", "--rounds", "1", "--time-budget", "1ms"];
+        let output = sandbox.run(&[&words[..], dropped].concat());
+        if errors(&output).contains("the caches of this machine cannot be dropped") {
+            return impossible_here("the caches of this machine cannot be dropped");
+        }
+        assert!(output.status.success(), "{}", errors(&output));
+        assert_eq!(is_all(cached_pages(&path)), all, "{dropped:?}: {} pages", cached_pages(&path));
+    }
+}
+
 #[test]
 fn a_job_finds_what_it_pre_read_though_another_dropped_it() {
+    let _kept = CACHED.read().unwrap_or_else(PoisonError::into_inner);
     let (_base, work) = work();
     let job = "[global]\nrw=randread\nbs=4k\nsize=4m\nio_size=8k\nfilename=both\n[cold]\n[warm]\nstonewall\npre_read=1\n";
     done(EngineKind::Native, job, work.path());

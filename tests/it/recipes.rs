@@ -6,6 +6,7 @@ use std::path::Path;
 use assay::record::{Run, RunState};
 
 use crate::sandbox::{Sandbox, errors, failure};
+use crate::target_bench::zram;
 use crate::tools::{is_root, skipped};
 
 /// Names of all recipes, as `assay recipes` lists them: the lines that begin at the margin, but for the commands below.
@@ -258,6 +259,8 @@ fn dio_scaling_runs_with_options_over_it() {
     if !is_root() {
         return;
     }
+    // Where there is no ramdisk it makes a zram device.
+    let Some(_alone) = zram() else { return };
     let (_, run, said) = really(&["dio-scaling", "--vary", "threads=1,2", "--rounds", "2"]);
     assert!(said.contains("dio-scaling: runs on "), "{said}");
     assert_eq!(run.trials.len(), 8, "two numbers of threads, two things they do, two rounds");

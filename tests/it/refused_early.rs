@@ -188,14 +188,25 @@ fn every_reported_metric_was_foreseen() {
         }
         let sandbox = bench(job);
         sandbox.succeed(&["run", "job.fio", "--aa", "--rounds", "1", "-q", "--engine", engine]);
-        for metric in sandbox.export("1").metrics {
-            let name =
-                if metric.job.is_empty() { metric.name } else { format!("{}:{}", metric.job, metric.name) };
+        let metrics = sandbox.export("1").metrics.into_iter();
+        let named = |metric: assay::record::Metric| match metric.job.is_empty() {
+            true => metric.name,
+            false => format!("{}:{}", metric.job, metric.name),
+        };
+        let names: Vec<String> = metrics.map(named).collect();
+        assert!(names.len() >= 20, "{names:?}");
+        // A name that nobody knows is refused before a quantile that has too few operations.
+        let planned = |names: &[String]| {
+            let list = names.join(",");
             let asked =
-                sandbox.run(&["run", "job.fio", "--aa", "--engine", engine, "--primary", &name, "--plan"]);
+                sandbox.run(&["run", "job.fio", "--aa", "--engine", engine, "--primary", &list, "--plan"]);
             let said = errors(&asked);
-            assert!(asked.status.success() || said.contains("operations a trial"), "{name}\n{said}");
-        }
+            (asked.status.success() || said.contains("operations a trial"), said)
+        };
+        let (known, said) = planned(&names);
+        assert!(known, "{engine}: {said}");
+        let (known, said) = planned(&[&names[..], &["wal:write.nothing".to_owned()]].concat());
+        assert!(!known && said.contains("write.nothing"), "{engine}: {said}");
     }
 }
 

@@ -99,7 +99,8 @@ fn killed_at_random(rounds: &str, engine: &str, moments: u32) {
     for _ in 0..4 {
         chance.uniform();
     }
-    let mut killed = 0;
+    let (mut killed, mut met) = (0, 0);
+    let has_agent = |sandbox: &Sandbox| sandbox.processes().iter().any(|(_, line)| line.ends_with(" agent "));
     while killed < moments {
         let sandbox = sandbox();
         let mut stored: Option<Run> = None;
@@ -107,15 +108,23 @@ fn killed_at_random(rounds: &str, engine: &str, moments: u32) {
         let mut kills_left = 3;
         loop {
             let mut child = sandbox.start(&next);
-            let moment = Duration::from_secs_f64(chance.uniform() * 2.5);
             let begun = Instant::now();
+            // Every other kill comes soon after a trial began.
+            let soon = killed % 2 == 0;
+            while soon && kills_left > 0 && child.try_wait().unwrap().is_none() && !has_agent(&sandbox) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let latest = if soon { 0.15 } else { 2.0 };
+            let moment = begun.elapsed() + Duration::from_secs_f64(chance.uniform() * latest);
             while kills_left > 0 && begun.elapsed() < moment && child.try_wait().unwrap().is_none() {
                 std::thread::sleep(Duration::from_millis(1));
             }
+            let in_trial = has_agent(&sandbox);
             if kills_left > 0 && killed < moments && child.try_wait().unwrap().is_none() {
                 println!("  killed after {:.0} ms", begun.elapsed().as_secs_f64() * 1e3);
                 kill(child);
                 killed += 1;
+                met += u32::from(in_trial);
                 kills_left -= 1;
                 if !sandbox.path().join("assay.db").exists() || sandbox.succeed(&["list"]).lines().count() < 2
                 {
@@ -152,6 +161,7 @@ fn killed_at_random(rounds: &str, engine: &str, moments: u32) {
         }
         only_the_store_is_left(&sandbox);
     }
+    assert!(met >= moments / 4, "{met} of {killed} kills met a trial");
 }
 
 #[test]

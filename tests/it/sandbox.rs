@@ -10,10 +10,15 @@ use assay::record::Run;
 /// Marks every process that a sandbox starts, also those that leave its process group and directory.
 const MARK: &str = "ASSAY_TEST_SANDBOX";
 
+/// Tests run side by side: the machine is not looked at before a run, and a device that never comes to rest is soon given up. It is as idle
+/// as for any user when it is idle for this long.
+pub(crate) const HASTE: [(&str, &str); 2] = [("ASSAY_TEST_LOOK", "0"), ("ASSAY_TEST_SETTLE_MS", "50")];
+
 pub(crate) struct Sandbox {
     directory: tempfile::TempDir,
     /// Where its runs write down what they make: other tests clean up, too.
     records: tempfile::TempDir,
+    hastes: bool,
 }
 
 impl Sandbox {
@@ -27,7 +32,12 @@ impl Sandbox {
         // As /tmp is: some tests run the program as another user.
         let sticky = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
         std::fs::set_permissions(records.path(), sticky).unwrap();
-        Sandbox { directory, records }
+        Sandbox { directory, records, hastes: true }
+    }
+
+    /// One in which runs wait for a quiet machine and a device at rest, as they do for users.
+    pub(crate) fn that_waits() -> Sandbox {
+        Sandbox { hastes: false, ..Sandbox::new() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -71,6 +81,9 @@ impl Sandbox {
             .env("ASSAY_RUN_DIR", self.records())
             .env_remove("ASSAY_DB")
             .stdin(Stdio::null());
+        if self.hastes {
+            command.envs(HASTE);
+        }
         command
     }
 

@@ -4,22 +4,35 @@ use std::time::Duration;
 
 use assay::record::Note;
 
-/// Takes it until it is as expected, each time after a longer pause; fails with the last complaint when it never is.
+/// Takes it until it is as expected, each time after a longer pause; fails with the last complaint when it never is. What was not so more
+/// than twice has to be so twice: a fault that shows most of the time is no busy machine.
 pub(crate) fn unless_spoiled(mut measurement: impl FnMut() -> Result<(), String>) {
     const TRIES: u32 = 8;
+    const BY_CHANCE: usize = 2;
     const PAUSE: Duration = Duration::from_millis(250);
-    let mut last = String::new();
+    let (mut complaints, mut good): (Vec<String>, u32) = (Vec::new(), 0);
     for tried in 0..TRIES {
         std::thread::sleep(PAUSE * tried);
         match measurement() {
-            Ok(()) => return,
+            Ok(()) => good += 1,
             Err(complaint) => {
                 println!("taken again: {complaint}");
-                last = complaint;
+                complaints.push(complaint);
             }
         }
+        let needed = if complaints.len() > BY_CHANCE { 2 } else { 1 };
+        if good >= needed {
+            if needed > 1 {
+                crate::tools::often_spoiled(&complaints);
+            }
+            return;
+        }
     }
-    panic!("{TRIES} times, at last: {last}");
+    panic!(
+        "{} of {TRIES} times, at last: {}",
+        complaints.len(),
+        complaints.last().map_or("", String::as_str)
+    );
 }
 
 /// `Err` with these words unless it holds.

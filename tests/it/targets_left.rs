@@ -180,10 +180,20 @@ fn five_runs_ended_at_any_moment_leave_nothing() {
     let arguments =
         ["run", "job.fio", "-q", "--vary", "bs=4k,8k", "--rounds", "50", "-t", device, "-t", "fs=xfs"];
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos();
+    let made =
+        || left_behind(&sandbox, bytes).iter().any(|name| name.contains("zram") || name.contains("loop"));
+    let mut met = 0;
     for round in 0..5_u32 {
         let child = assay(&sandbox, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let wait = Duration::from_millis(u64::from(seed.rotate_left(round * 6) % 700) + 40);
         std::thread::sleep(wait);
+        // At any moment, and three times when there is a device.
+        let begun = Instant::now();
+        while round > 1 && !made() {
+            assert!(begun.elapsed() < PATIENCE, "no device");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        met += u32::from(made());
         let killed = round % 2 == 0;
         let signal = if killed { Signal::KILL } else { Signal::INT };
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -200,6 +210,7 @@ fn five_runs_ended_at_any_moment_leave_nothing() {
             errors(&output)
         );
     }
+    assert!(met >= 2, "{met} runs were ended while they had a device");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Characters of a failure that are said at once.
 const LONGEST_FAILURE: usize = 2000;
@@ -15,9 +16,23 @@ pub(crate) fn skipped(why: &str) {
     say("SKIPPED", why);
 }
 
-/// Says that a part of a test cannot be on this machine, whatever is installed (its kernel, its processor), in CI, too.
+/// So many parts of tests may be impossible on a machine that CI runs on; here none is.
+const MOST_IMPOSSIBLE: usize = 4;
+
+/// Says that a part of a test cannot be on this machine, whatever is installed (its kernel, its processor), in CI, too. A machine on which
+/// much of it cannot be is none for CI.
 pub(crate) fn impossible_here(why: &str) {
+    static SAID: AtomicUsize = AtomicUsize::new(0);
     say("NOT POSSIBLE HERE", why);
+    let is_one_too_many = SAID.fetch_add(1, Ordering::Relaxed) >= MOST_IMPOSSIBLE;
+    assert!(!(is_one_too_many && std::env::var_os("CI").is_some()), "{why}, and that is one too many for CI");
+}
+
+/// Says that a measurement held only after several that did not.
+pub(crate) fn often_spoiled(complaints: &[String]) {
+    let thread = std::thread::current();
+    let (name, last) = (thread.name().unwrap_or("a thread"), complaints.last().map_or("", String::as_str));
+    say("SPOILED", &format!("{name}: {} times, at last: {last}", complaints.len()));
 }
 
 /// The harness keeps back what a test that passes has printed, but not what goes to standard error directly.

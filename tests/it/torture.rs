@@ -1,12 +1,13 @@
 //! SIGKILL to any process of a run, at any moment: whoever survives ends the rest, and the machine is as it was before.
 //!
-//! 20 runs, or `ASSAY_TORTURE`; `make torture` makes 200. `ASSAY_TORTURE_SEED` repeats what was drawn; the moment a process meets
-//! its end is up to the machine.
+//! 20 runs, or `ASSAY_TORTURE`; `make torture` makes 200. Four tests share them. `ASSAY_TORTURE_SEED` repeats what was drawn; the moment a
+//! process meets its end is up to the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::process_tree::{Seen, group_of, kill, parts, seen, token};
@@ -17,7 +18,11 @@ use crate::tools::available;
 /// Longest time for a run of four short trials that goes on after a loss.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The kill comes within this time after the start.
-const LATEST_MS: u64 = 2500;
+const LATEST_MS: u64 = 2000;
+/// Tests that share the runs.
+const SHARES: u64 = 4;
+/// Between two looks for a process.
+const STEP: Duration = Duration::from_millis(5);
 /// How much later than drawn, when there is none of that part yet.
 const LONGER: Duration = Duration::from_millis(1000);
 /// Nobody else makes zram devices of this size.
@@ -178,9 +183,21 @@ fn ended(child: &mut Child, what: &str) -> ExitStatus {
     }
 }
 
-fn one_run(number: u64, dice: &mut Dice, no_zram: bool) {
-    let targets: Vec<&str> = TARGETS.into_iter().filter(|target| !(no_zram && *target == "zram")).collect();
-    let (target, engine) = (dice.one(&targets), dice.one(&ENGINES));
+/// What a kill met.
+#[derive(Default)]
+struct Met {
+    /// A process beside assay itself.
+    trial: bool,
+    /// A device or a filesystem that was made for the run.
+    target: bool,
+}
+
+fn one_run(number: u64, dice: &mut Dice) -> Met {
+    // Each share has each target in turn.
+    let target = TARGETS[(number / SHARES % TARGETS.len() as u64) as usize];
+    let alone = if target == "zram" { zram() } else { None };
+    let target = if target == "zram" && alone.is_none() { "loop" } else { target };
+    let engine = dice.one(&ENGINES);
     let (role, hook, moment) = (dice.one(&ROLES), dice.below(3) == 0, dice.below(LATEST_MS));
     let sandbox = Sandbox::new();
     let (words, device) = arguments(&sandbox, target, engine, hook);
@@ -192,17 +209,27 @@ fn one_run(number: u64, dice: &mut Dice, no_zram: bool) {
     let pid = child.id() as i32;
     let begun = Instant::now();
     let mut mark = None;
+    let made = || {
+        let left = left_behind(&sandbox, if zram { ZRAM_BYTES } else { 0 });
+        left.iter()
+            .any(|name| name.starts_with("loop") || name.starts_with("zram") || name.contains(" ext4 "))
+    };
     while begun.elapsed() < Duration::from_millis(moment) && child.try_wait().unwrap().is_none() {
         mark = mark.or_else(|| token(pid));
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(STEP);
     }
     // Others come and go: with a little patience one of that part is met, too.
     let waited = Instant::now();
     let has_part = || parts(pid).contains_key(role) || matches!(role, "all");
     while waited.elapsed() < LONGER && !has_part() && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(STEP);
+    }
+    // On one kind of target never between two trials.
+    while target == "loop" && !made() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(STEP);
     }
     let moment = begun.elapsed().as_millis();
+    let met = Met { trial: parts(pid).len() > 1, target: made() };
     let over = child.try_wait().unwrap().is_some();
     let (killed, line) = if over { ("nobody", "it had ended".to_owned()) } else { kill_one(pid, role, dice) };
     let what = format!("{number}: {engine} on a {target}, {killed} killed after {moment} ms ({line})");
@@ -232,27 +259,49 @@ fn one_run(number: u64, dice: &mut Dice, no_zram: bool) {
     assert_eq!(now(), before, "{what}: after cleanup; it said: {said}");
     let group = mark.and_then(|token| group_of(&token));
     assert_eq!(group, None, "{what}: its control group is left");
+    met
+}
+
+/// Every fourth run from this one on.
+fn share(first: u64) {
+    if !can_make() || !available("fio") {
+        return;
+    }
+    static SEED: OnceLock<u64> = OnceLock::new();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let runs = number("ASSAY_TORTURE").unwrap_or(20);
+    let seed = *SEED.get_or_init(|| number("ASSAY_TORTURE_SEED").unwrap_or_else(now));
+    say(&format!("{runs} runs; ASSAY_TORTURE_SEED={seed} repeats them"));
+    let mut met = Vec::new();
+    for number in (0..runs).filter(|number| number % SHARES == first && *number >= number_of_first()) {
+        // Each has dice of its own, so that one can be repeated without those before it.
+        met.push(one_run(number, &mut Dice(seed.wrapping_add(number << 32))));
+    }
+    let trials = met.iter().filter(|met| met.trial).count();
+    let targets = met.iter().filter(|met| met.target).count();
+    say(&format!("share {first}: {} left nothing; {trials} met a trial, {targets} a target", met.len()));
+    let least = met.len() / TARGETS.len();
+    assert!(trials >= least && targets >= least, "too few kills met what they are for");
 }
 
 #[test]
 fn any_process_killed_at_any_moment_leaves_nothing() {
-    if !can_make() || !available("fio") {
-        return;
-    }
-    let runs = number("ASSAY_TORTURE").unwrap_or(20);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = number("ASSAY_TORTURE_SEED").unwrap_or(now.as_secs());
-    say(&format!("{runs} runs; ASSAY_TORTURE_SEED={seed} repeats them"));
-    for number in 0..runs {
-        // Each has dice of its own, so that one can be repeated without those before it.
-        let mut dice = Dice(seed.wrapping_add(number << 32));
-        if number < number_of_first() {
-            continue;
-        }
-        let alone = zram();
-        one_run(number, &mut dice, alone.is_none());
-    }
-    say(&format!("{runs} of {runs} left nothing"));
+    share(0);
+}
+
+#[test]
+fn any_process_killed_leaves_nothing_second_share() {
+    share(1);
+}
+
+#[test]
+fn any_process_killed_leaves_nothing_third_share() {
+    share(2);
+}
+
+#[test]
+fn any_process_killed_leaves_nothing_fourth_share() {
+    share(3);
 }
 
 /// `ASSAY_TORTURE_FIRST=17` begins with that one.

@@ -126,6 +126,24 @@ fn a_trace_may_come_through_a_pipe() {
 }
 
 #[test]
+fn layouts_of_raw_pages_are_where_the_option_says() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    for name in ["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw"] {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/traces");
+        std::fs::copy(data.join(name), elsewhere.path().join(name)).unwrap();
+    }
+    let files = ["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw"].map(|name| elsewhere.path().join(name));
+    let files = files.each_ref().map(|path| path.to_str().unwrap());
+    let words = [&files[..], &XFS[2..]].concat();
+    // Beside them there are none.
+    let refused = trace(&words);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is no ") && said.contains("--formats"), "{said}");
+    assert_eq!(text(&[&words[..], &["--formats", "formats"]].concat()), text(&XFS));
+}
+
+#[test]
 fn json_has_every_class_stage_and_kind() {
     let arguments = [&XFS[..], &["--json", "--asked", "4m"]].concat();
     let found: serde_json::Value = serde_json::from_str(&text(&arguments)).unwrap();

@@ -85,23 +85,29 @@ fn guards_of_bdev_mix_keep_the_block_size_from_direct_io() {
     }
 }
 
-/// It boots nothing, so it need not wait for those that do: the kernel is compiled beside them.
+/// It boots nothing, so it need not wait for those that do: the kernels of this file are compiled beside them.
 #[test]
 fn a_patch_of_what_a_whole_kernel_leaves_out_is_refused() {
     let Some(source) = source() else { return };
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[r]\nrw=randread\nbs=4k\nsize=8m\n");
+    sandbox.write("dies.patch", DIES);
     // A line that is added in front of the first, which needs no other line to be known.
     let patch = "--- a/block/blk-wbt.c\n+++ b/block/blk-wbt.c\n@@ -1 +1,2 @@\n+/* slower */\n // SPDX-License-Identifier: GPL-2.0\n";
     sandbox.write("wbt.patch", patch);
     let source = format!("source={}", source.display());
-    let words = on_a_built_kernel(&source, &["--vary", "patch=none,wbt.patch"]);
+    // The others of this file come first: they are built and kept, whatever becomes of the last.
+    let others = "patch=none,assay:bdev-mix,assay:dax-write,dies.patch";
+    let words = on_a_built_kernel(&source, &["--vary", &format!("{others},wbt.patch")]);
     let output = run(&sandbox, &words);
     assert_eq!(output.status.code(), Some(2), "{}", failure(&words, &output));
     let said = errors(&output);
     let expected = "wbt.patch changes nothing that this kernel is made of: block/blk-wbt.c is no part of it";
     assert!(said.contains(expected) && said.contains("hint: both arms would be the same kernel"), "{said}");
     nothing_left(&sandbox);
+    let plan = run(&sandbox, &on_a_built_kernel(&source, &["--vary", others, "--plan"]));
+    let plan = String::from_utf8_lossy(&plan.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(plan.matches("is in the cache").count(), 4, "{plan}");
 }
 
 /// MiB of the persistent memory, which is the last of the guest's.

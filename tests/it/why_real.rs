@@ -26,7 +26,7 @@ pub(crate) struct Found {
 impl Found {
     /// Makes the experiment and reads its report.
     pub(crate) fn of(toml: &str, options: &[&str]) -> Found {
-        let sandbox = Sandbox::new();
+        let sandbox = Sandbox::that_waits();
         sandbox.write("why.toml", toml);
         let words = ["run", "-q", "why.toml", "--format", "json"];
         let report = serde_json::from_str(&sandbox.succeed(&[&words[..], options].concat())).unwrap();
@@ -268,7 +268,7 @@ fn of_direct_writes_device_copy_and_cpu_time_are_named() {
 
 #[test]
 fn counters_alone_say_why_on_a_screen() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     sandbox.write("job.fio", "[w]\nrw=randwrite\nbs=4k\nsize=16m\nio_size=8m\n");
     unless_spoiled(|| {
         let text = sandbox.succeed(&["run", "-q", "job.fio", "--vary", "direct=0,1", "--rounds", "5"]);
@@ -347,7 +347,7 @@ fn twice_the_cpu_time_for_the_same_may_be_a_slower_processor() {
     }
     let script = "i=0; while [ $i -lt ${n}000 ]; do [ -e /proc/self/stat ]; i=$((i+1)); done";
     unless_spoiled(|| {
-        let sandbox = Sandbox::new();
+        let sandbox = Sandbox::that_waits();
         let words = ["run", "-q", "--format", "json", "--vary", "n=120,240", "--rounds", "5", "--"];
         let json = sandbox.succeed(&[&words[..], &before_others, &["sh", "-c", script]].concat());
         let found = Found { sandbox, report: serde_json::from_str(&json).unwrap() };
@@ -378,7 +378,7 @@ fn the_function_of_a_program_that_takes_longer_is_named() {
         return;
     }
     unless_spoiled(|| {
-        let sandbox = Sandbox::new();
+        let sandbox = Sandbox::that_waits();
         sandbox.write("grinder.c", GRINDER);
         let [source, program] = ["grinder.c", "grinder"].map(|name| sandbox.path().join(name));
         let made = std::process::Command::new("gcc").arg("-O1").arg("-o").arg(&program).arg(&source).status();
@@ -406,7 +406,7 @@ fn an_arm_against_itself_is_not_watched() {
     if !is_root() {
         return;
     }
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::that_waits();
     sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=1m\n");
     for format in ["text", "json"] {
         let output =

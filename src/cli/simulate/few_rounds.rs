@@ -53,6 +53,8 @@ struct Line {
     figures: Vec<Figure>,
     /// Replicates behind each percentage of false claims.
     replicates: u32,
+    /// That of [`Args`].
+    chance: f64,
 }
 
 /// Both tables.
@@ -76,7 +78,12 @@ impl FewRounds {
             one_look.push(short_runs(&plan, StopRule { rounds: Some(rounds), ..at_most }, args).0);
         }
         let replicates = 2 * args.replicates;
-        let line = |title: &str, figures| Line { title: title.to_owned(), figures, replicates };
+        let line = |title: &str, figures| Line {
+            title: title.to_owned(),
+            figures,
+            replicates,
+            chance: args.chance(),
+        };
         Ok(FewRounds {
             families,
             sequential: line("`--max-rounds N`", sequential),
@@ -124,7 +131,7 @@ impl Line {
         let mut broken = self.too_often_wrong(rounds, what);
         for (pair, n) in self.figures.windows(2).zip(&rounds[1..]) {
             let fall = pair[0].right - pair[1].right;
-            let kept = fall <= FALL;
+            let kept = fall <= FALL * self.chance;
             if !kept {
                 let title = &self.title;
                 broken
@@ -176,7 +183,7 @@ fn family(rows: u32, args: &Args) -> anyhow::Result<Line> {
     for (at, figure) in figures.iter_mut().enumerate() {
         figure.right = 100.0 * mean(&looked.iter().map(|looks| looks[at].right).collect::<Vec<_>>());
     }
-    Ok(Line { title: rows.to_string(), figures, replicates: 2 * replicates })
+    Ok(Line { title: rows.to_string(), figures, replicates: 2 * replicates, chance: args.chance() })
 }
 
 /// What one look at a family said.
@@ -236,7 +243,7 @@ mod tests {
 
     fn line(figures: &[(f64, f64)]) -> Line {
         let figures = figures.iter().map(|(wrong, right)| Figure { wrong: *wrong, right: *right }).collect();
-        Line { title: "6".to_owned(), figures, replicates: 7_600 }
+        Line { title: "6".to_owned(), figures, replicates: 7_600, chance: 1.0 }
     }
 
     #[test]
