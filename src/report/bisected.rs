@@ -289,8 +289,9 @@ impl Words<'_> {
         let metric = self.metric();
         match &self.found.effect {
             Some(Estimate { estimate, low, high }) => format!(
-                "{metric} is {} on {who} ({} to {} at {:.0} % confidence, {} rounds)",
-                signed(*estimate),
+                "{metric} is {} {} on {who} ({} to {} at {:.0} % confidence, {} rounds)",
+                signed(*estimate).trim_start_matches(['+', '−']),
+                if *estimate < 0.0 { "lower" } else { "higher" },
                 signed(*low),
                 signed(*high),
                 100.0 * (1.0 - self.run.design.stop.alpha),

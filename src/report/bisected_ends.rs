@@ -2,9 +2,10 @@
 //!
 //! Enters: a [`Bisected`] or a look at its ends. Leaves: text. It must not judge.
 
+use super::words::percent;
 use crate::analyse::{Bisected, Ends, Look};
 
-/// What is known of the ends while they are compared: `+1.2 % (-0.8 % to +3.2 %) in 40 rounds`; `None`: too few rounds for that.
+/// What is known of the ends while they are compared: `+1.2 % (−0.8 % to +3.2 %) in 40 rounds`; `None`: too few rounds for that.
 #[must_use]
 pub fn ends_so_far(found: &Bisected) -> Option<String> {
     match &found.ends {
@@ -35,13 +36,18 @@ pub(super) fn delta_above(look: &Look) -> String {
 
 /// `+1.2 %`, as the text of a search writes it.
 pub(super) fn signed(ratio: f64) -> String {
-    format!("{:+.1} %", 100.0 * ratio)
+    format!("{} %", percent(ratio, 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analyse::{Estimate, LookKind};
+
+    #[test]
+    fn what_reads_as_nothing_has_no_sign() {
+        assert_eq!([-0.0002, 0.0002, -0.123].map(signed), ["0.0 %", "0.0 %", "−12.3 %"]);
+    }
 
     #[test]
     fn the_delta_that_would_decide_is_above_the_interval() {

@@ -79,7 +79,7 @@ fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
 fn prefixed(table: &[(f64, &str)], smallest: f64, base: &str) -> (f64, String) {
     let last = table[table.len() - 1];
     let (divisor, prefix) =
-        table.iter().copied().find(|(d, _)| smallest >= *d).unwrap_or(if smallest == 0.0 {
+        table.iter().copied().find(|(d, _)| rounded(smallest / d) >= 1.0).unwrap_or(if smallest == 0.0 {
             *table.iter().find(|(d, _)| *d == 1.0).unwrap_or(&last)
         } else {
             last
@@ -87,12 +87,17 @@ fn prefixed(table: &[(f64, &str)], smallest: f64, base: &str) -> (f64, String) {
     (divisor, format!("{prefix}{base}"))
 }
 
+/// The value as three significant digits have it: 999.6 µs are 1.00 ms.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
 /// Digits after the point that keep at least three significant ones.
 fn decimals_for(scaled: f64) -> usize {
     if scaled == 0.0 {
         return 0;
     }
-    let magnitude = scaled.abs().log10().floor();
+    let magnitude = rounded(scaled.abs()).log10().floor();
     (2.0 - magnitude).clamp(0.0, 9.0) as usize
 }
 
@@ -129,5 +134,15 @@ mod tests {
         assert_eq!(format_number(&Unit::Seconds, 0.0), "0 s");
         assert_eq!(format_number(&Unit::Count, 0.25), "0.250");
         assert_eq!(format_number(&Unit::PerSecond, 4567.0), "4.57 k/s");
+    }
+
+    #[test]
+    fn the_value_as_it_is_printed_chooses_the_unit() {
+        assert_eq!(format_number(&Unit::Nanoseconds, 999_600.0), "1.00 ms");
+        assert_eq!(format_number(&Unit::Nanoseconds, 999_400.0), "999 µs");
+        assert_eq!(format_number(&Unit::BytesPerSecond, 1_048_570.0), "1.00 MiB/s");
+        assert_eq!(format_number(&Unit::BytesPerSecond, 1020.0 * 1024.0), "1020 KiB/s");
+        assert_eq!(format_number(&Unit::Seconds, 9.996), "10.0 s");
+        assert_eq!(format_number(&Unit::Count, f64::MAX), format!("{:.0} G", f64::MAX / 1e9));
     }
 }

@@ -110,6 +110,25 @@ fn the_page_is_drawn_in_light_and_dark() {
     }
 }
 
+/// On paper nothing can be unfolded.
+#[test]
+fn what_is_folded_is_printed() {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, pdf) = (dir.path().join("report.html"), dir.path().join("report.pdf"));
+    let pages = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let print = format!("--print-to-pdf={}", pdf.display());
+        browse(&browser, &file, (1000, 1000), false, &[&print]);
+        let bytes = std::fs::read(&pdf).unwrap();
+        String::from_utf8_lossy(&bytes).lines().filter(|line| line.ends_with("/Type /Page")).count()
+    };
+    let html = page(&fixtures::measured());
+    let all = pages(&unfolded(&html));
+    assert!(all > 4, "{all} pages");
+    assert_eq!(pages(&html), all);
+}
+
 #[test]
 fn nothing_is_fetched_and_nothing_complained_of() {
     let Some(browser) = chromium() else { return };

@@ -77,6 +77,9 @@ struct Failure {
     count: usize,
     /// Their rounds, counted from 1; at most ten are kept.
     rounds: Vec<u32>,
+    /// Whether there were others.
+    #[serde(skip)]
+    has_more_rounds: bool,
     /// The reason, one line.
     reason: String,
     /// The command that failed; may be empty.
@@ -98,8 +101,7 @@ impl Failure {
         let trials = count(self.count as u64, "trial");
         let of = if self.cell.is_empty() { String::new() } else { format!(" of {}", self.cell) };
         let rounds: Vec<String> = self.rounds.iter().map(u32::to_string).collect();
-        let cut = self.rounds.len() == MOST_ROUNDS && self.count > MOST_ROUNDS;
-        let more = if cut { ", …" } else { "" };
+        let more = if self.has_more_rounds { ", …" } else { "" };
         let word = if self.rounds.len() == 1 { "round" } else { "rounds" };
         format!("{trials}{of} {what} ({word} {}{more}): {}", rounds.join(", "), self.reason)
     }
@@ -144,8 +146,12 @@ fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
         if let Some(group) = known {
             group.count += 1;
             group.cells.insert(trial.cell);
-            if group.rounds.len() < MOST_ROUNDS && !group.rounds.contains(&(trial.round + 1)) {
-                group.rounds.push(trial.round + 1);
+            let round = trial.round + 1;
+            if !group.rounds.contains(&round) {
+                match group.rounds.len() < MOST_ROUNDS {
+                    true => group.rounds.push(round),
+                    false => group.has_more_rounds = true,
+                }
             }
         } else if groups.len() < MOST_KINDS {
             let failure = Failure {
@@ -155,6 +161,7 @@ fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
                 cells: BTreeSet::from([trial.cell]),
                 count: 1,
                 rounds: vec![trial.round + 1],
+                has_more_rounds: false,
                 reason: reason.clone(),
                 command: command.to_owned(),
                 output: output.to_owned(),
@@ -206,4 +213,39 @@ fn shared_levels(run: &Run, cells: &BTreeSet<u32>, names: &Names<'_>) -> String 
         })
         .collect();
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FailureKind;
+    use crate::report::section_tests::made_up;
+
+    /// The sentence of failures of both arms in so many rounds.
+    fn told(rounds: u32) -> String {
+        let (mut run, _) = made_up();
+        run.trials.clear();
+        for at in 0..2 * rounds {
+            let status = Status::Failed {
+                kind: FailureKind::Passing,
+                reason: "r".to_owned(),
+                command: String::new(),
+                output: String::new(),
+            };
+            run.trials.push(Trial {
+                cell: at % 2,
+                round: at / 2,
+                position: at % 2,
+                status,
+                ..Trial::default()
+            });
+        }
+        failures(&run, &Names::of_factor("cache"))[0].sentence()
+    }
+
+    #[test]
+    fn only_rounds_that_are_not_named_are_hinted_at() {
+        assert!(told(10).ends_with("(rounds 1, 2, 3, 4, 5, 6, 7, 8, 9, 10): r"), "{}", told(10));
+        assert!(told(11).ends_with(", 9, 10, …): r"), "{}", told(11));
+    }
 }
