@@ -98,7 +98,8 @@ fn a_patch_of_what_a_whole_kernel_leaves_out_is_refused() {
     let source = format!("source={}", source.display());
     // The others of this file come first: they are built and kept, whatever becomes of the last.
     let others = "patch=none,assay:bdev-mix,assay:dax-write,dies.patch";
-    let words = on_a_built_kernel(&source, &["--vary", &format!("{others},wbt.patch")]);
+    let all = format!("{others},wbt.patch");
+    let words = on_a_built_kernel(&source, &["--vary", &all]);
     let output = run(&sandbox, &words);
     assert_eq!(output.status.code(), Some(2), "{}", failure(&words, &output));
     let said = errors(&output);
