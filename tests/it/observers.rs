@@ -87,6 +87,36 @@ fn fio_and_commands_are_watched_as_well() {
 }
 
 #[test]
+fn what_reads_the_events_is_in_no_count_of_the_trial() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    // Jobs count their own instances; of all together the process is counted, in which five threads read events.
+    let job =
+        |name: &str| format!("[{name}]\nrw=read\nbs=4k\nsize=1m\ntime_based\nruntime=2\nthinktime=50ms\n");
+    sandbox.write("job.fio", &(job("a") + &job("b")));
+    let observed = "observe=none,locks+waits+cpu+blocks+fs";
+    sandbox.succeed(&["run", "job.fio", "-q", "--vary", observed, "--rounds", "1", "--engine", "native"]);
+    let run = sandbox.export("1");
+    let beside = |trial: &assay::record::Trial| {
+        let of = |whole: bool| {
+            let wanted = |at: u32| {
+                let metric = &run.metrics[at as usize];
+                metric.name == "ctx.voluntary" && metric.job.is_empty() == whole
+            };
+            trial.values.iter().filter(|(at, _)| wanted(*at)).map(|(_, value)| value).sum::<f64>()
+        };
+        of(true) - of(false)
+    };
+    let switches: Vec<(u32, f64)> = run.trials.iter().map(|trial| (trial.cell, beside(trial))).collect();
+    // Three of them look 50 times a second, two 100 times.
+    for (cell, switches) in &switches {
+        assert!(*switches < 200.0, "cell {cell}: {switches:?} beside those of the jobs, {:?}", notes(&run));
+    }
+}
+
+#[test]
 fn samples_of_a_busy_stranger_are_dropped() {
     if !is_root() {
         return;

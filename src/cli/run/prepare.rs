@@ -271,7 +271,6 @@ impl Prepared {
         let surroundings = surroundings(&experiment, targets)?;
         let kernels = Kernels::of(&plan.cells)?;
         let absent = absent(&plan, &work);
-        let facts = Vec::new();
         Ok(Prepared {
             plan,
             engines,
@@ -283,7 +282,7 @@ impl Prepared {
             owner,
             keep_disturbed,
             run,
-            facts,
+            facts: Vec::new(),
             shows: None,
             first_look: None,
             expected: Expected::default(),

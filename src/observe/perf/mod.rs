@@ -84,7 +84,7 @@ pub(in crate::observe) fn unwritten_note(observer: &str, figures: &str, unwritte
 /// What an event of the whole machine takes of the processor it happens on, and of the one that reads it, rather too much than too little:
 /// `make bench-observers` measures it (600 to 620 ns on an AMD EPYC).
 const PRICE: Duration = Duration::from_nanos(800);
-/// One with the kernel's stack.
+/// One with the kernel's stack: an estimate, as following some 20 functions takes more than the rest.
 const PRICE_WITH_STACK: Duration = Duration::from_nanos(2_000);
 /// Watching distorts from here on: the share of one processor's time.
 const DISTORTS: f64 = 0.05;
