@@ -21,6 +21,8 @@ pub struct Analysis {
     pub factor: String,
     /// δ as a ratio − 1.
     pub delta: f64,
+    /// α: the chance of a false claim among all comparisons that decide.
+    pub alpha: f64,
     /// Rounds that count.
     pub rounds: u32,
     /// All comparisons: rows in the design's order, within a row candidates, primary first; of all pairs those without the

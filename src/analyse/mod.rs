@@ -150,6 +150,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         arms: layout.arms.clone(),
         factor: layout.factor.clone(),
         delta: stop.delta,
+        alpha: stop.alpha,
         rounds,
         rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),
         effects: if whole {

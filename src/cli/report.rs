@@ -45,7 +45,7 @@ pub struct Args {
     /// csv: cells as they are, also those that a spreadsheet would take for a formula
     #[arg(long)]
     raw_cells: bool,
-    /// lkml: print differences below PCT percent as 0
+    /// lkml: print differences below PCT percent as 0, and cut whole numbers off instead of rounding, as the study of 2012 has them
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
     /// The smallest difference that matters [default: the run's own]

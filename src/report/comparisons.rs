@@ -21,8 +21,9 @@ pub(super) fn arms_of(comparison: &Comparison) -> [&str; 2] {
 pub(super) fn shown<'a>(run: &Run, analysis: &'a Analysis, options: &Options) -> Vec<&'a Comparison> {
     let Beside { shown: beside, .. } = beside(run, analysis, options);
     let is_beside = |c: &Comparison| beside.iter().any(|other| std::ptr::eq(*other, c));
-    let is_shown =
-        |c: &&Comparison| c.role == Role::Primary || options.all_metrics || stands_out(c) || is_beside(c);
+    // Who names metrics wants their figures, whatever they show.
+    let is_asked = options.all_metrics || options.named_metrics;
+    let is_shown = |c: &&Comparison| c.role == Role::Primary || is_asked || stands_out(c) || is_beside(c);
     analysis.comparisons.iter().filter(is_shown).collect()
 }
 
@@ -64,6 +65,16 @@ pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -
 pub(super) fn stands_out(comparison: &Comparison) -> bool {
     comparison.unlisted.is_none()
         && matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
+}
+
+/// Whether the change of a comparison says anything: of a few trials against fewer it is that of one of them.
+pub(super) fn has_change(c: &Comparison) -> bool {
+    !matches!(c.verdict, Verdict::TooFew { .. }) || c.baseline.n == c.candidate.n
+}
+
+/// Whether the difference of two means is that of one of a few trials.
+pub(super) fn is_chance(n: usize, other: usize) -> bool {
+    n != other && n.min(other) < 4
 }
 
 /// Comparisons with the same key together, keys in the order of their first use.

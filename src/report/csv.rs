@@ -17,6 +17,8 @@ const HEADS: [&str; 35] = [
     "rounds_to_claim", "rounds_for_no_difference", "delta", "run", "corrected", "baseline_failed",
     "candidate_failed",
 ];
+/// Heads behind all others.
+const LAST: [&str; 3] = ["difference", "difference_low", "difference_high"];
 
 /// Writes all comparisons, whatever was asked to be hidden.
 pub(super) fn render(document: &Document<'_>, raw: bool) -> String {
@@ -29,13 +31,15 @@ pub(super) fn render(document: &Document<'_>, raw: bool) -> String {
         .map(|c| c.row.levels.iter().map(|(factor, _)| factor.as_str()).collect())
         .unwrap_or_default();
     let columns: Vec<(&str, Cell)> = document.blocks().into_iter().filter_map(column).collect();
-    let own = HEADS.iter().chain(columns.iter().map(|(head, _)| head)).map(|&head| head.to_owned());
+    let own =
+        HEADS.iter().chain(columns.iter().map(|(head, _)| head)).chain(&LAST).map(|&head| head.to_owned());
     let heads = factors.iter().map(|factor| format!("row.{factor}")).chain(own);
     // Writing records into memory cannot fail.
     let _ = writer.write_record(heads.map(cell));
     for comparison in &document.analysis.comparisons {
         let of_sections = columns.iter().map(|(_, text)| text(document, comparison));
-        let record = record(document, comparison).into_iter().chain(of_sections);
+        let record =
+            record(document, comparison).into_iter().chain(of_sections).chain(difference(comparison));
         let _ = writer.write_record(record.map(cell));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
@@ -80,6 +84,11 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     let failed = c.failures.map(|counts| [counts.baseline_failed, counts.candidate_failed]);
     cells.extend(failed.map_or([String::new(), String::new()], |counts| counts.map(|n| n.to_string())));
     cells
+}
+
+/// The difference in the metric's unit, where values of 0 or below have no ratio.
+fn difference(c: &Comparison) -> [String; 3] {
+    c.difference.map_or_else(Default::default, |i| [i.estimate, i.low, i.high].map(number))
 }
 
 /// The verdict as one word without blanks, with the rounds of an undecided one.

@@ -25,6 +25,8 @@ pub struct Document<'a> {
     pub title: String,
     /// Run number, time, rounds, engine: one line.
     pub summary: String,
+    /// Kernel, processors, device, filesystem and scheduler in one line; empty where nothing is known of them.
+    pub(super) machine: String,
     /// Why pairs differ.
     why: Vec<Why>,
     /// Stacks of functions of the pairs.

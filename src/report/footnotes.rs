@@ -6,7 +6,7 @@
 use super::clusters;
 use super::counts::Counted;
 use super::format::Detail;
-use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
+use super::words::{NBSP, Names, change, interval, p_equals, percent, plain_percent, step_size};
 use crate::analyse::{Caveat, Comparison, Interval, Method};
 use crate::units::Better;
 
@@ -24,7 +24,7 @@ impl<'c> Footnotes<'c> {
     }
 
     /// The number (from 1) of a footnote, new or used before, also with another count.
-    fn number(&mut self, text: &str) -> usize {
+    pub(super) fn number(&mut self, text: &str) -> usize {
         if let Some(at) = self.texts.iter_mut().position(|known| known.takes(text)) {
             return at + 1;
         }
@@ -51,6 +51,19 @@ impl<'c> Footnotes<'c> {
     /// The texts, number 1 first.
     pub(super) fn into_texts(self) -> Vec<String> {
         self.texts.iter().map(Counted::text).collect()
+    }
+}
+
+/// Caveats that every row bears: they are told once, as notes to the whole.
+pub(super) fn common_caveats<'c>(primary: &[&'c Comparison]) -> Vec<&'c Caveat> {
+    match primary {
+        [first, others @ ..] if !others.is_empty() => first
+            .caveats
+            .iter()
+            .filter(|caveat| !matches!(caveat, Caveat::MeanDisagrees { .. } | Caveat::MediansDisagree { .. }))
+            .filter(|caveat| others.iter().all(|c| c.caveats.contains(caveat)))
+            .collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -251,14 +264,15 @@ fn carry_over(arm: &str, effect: Interval, p: f64, lead_in: bool) -> String {
 
 fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
     let mut text = format!(
-        "the typical trial and the mean disagree: {}{NBSP}% against {}{NBSP}%",
-        percent(typical, 1),
-        percent(mean, 1)
+        "the typical trial and the mean disagree: {} against {}",
+        change(typical, 1),
+        change(mean, 1)
     );
     if let Some(c) = comparison {
         let of_mean = interval(Some(c.mean_change));
         if !of_mean.is_empty() {
-            text.push_str(&format!("{NBSP}{of_mean}"));
+            // The interval of a mean decides nothing, and does not hold together with others.
+            text.push_str(&format!("{NBSP}{of_mean} (95{NBSP}% by itself)"));
         }
         if c.baseline.stall_rate.max(c.candidate.stall_rate) > 0.0 {
             text.push_str(&format!(
@@ -288,7 +302,7 @@ fn medians_disagree(medians: f64, comparison: Option<&Comparison>) -> String {
     };
     let turned = comparison.and_then(|c| c.effect).is_none_or(|effect| medians * effect.estimate < 0.0);
     let how = if turned { "the other way than the change" } else { "outside the interval of the change" };
-    format!("the medians of all trials differ by {}{NBSP}%, {how}, which is {of}", percent(medians, 1))
+    format!("the medians of all trials differ by {}, {how}, which is {of}", change(medians, 1))
 }
 
 #[cfg(test)]

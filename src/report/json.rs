@@ -38,7 +38,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
     let mut fields = vec![
         ("format", written("assay-report")),
         ("version", written(&VERSION)),
-        ("title", written(&document.title)),
+        ("title", written(&printable(&document.title))),
         ("run", written(&run_part(document))),
     ];
     fields.extend(document.blocks().into_iter().filter_map(|block| match block {
@@ -48,7 +48,12 @@ pub(super) fn render(document: &Document<'_>) -> String {
     fields.push(("analysis", written(document.analysis)));
     let fields: Vec<String> =
         fields.into_iter().map(|(name, json)| format!("{}:{json}", written(name))).collect();
-    printable(&format!("{{{}}}\n", fields.join(",")))
+    format!("{{{}}}\n", fields.join(","))
+}
+
+/// Sentences of assay's own as JSON, with plain blanks. Texts of others stay as they are.
+pub(super) fn sentences<'t>(texts: impl IntoIterator<Item = &'t String>) -> String {
+    written(&texts.into_iter().map(|text| printable(text)).collect::<Vec<_>>())
 }
 
 /// A value as JSON.
@@ -77,5 +82,23 @@ fn run_part<'a>(document: &Document<'a>) -> RunPart<'a> {
         metrics: &run.metrics,
         trials: run.trials.len(),
         facts: &run.facts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::Options;
+    use super::super::section_tests::made_up;
+    use super::*;
+
+    #[test]
+    fn only_sentences_of_assay_lose_their_no_break_spaces() {
+        let (mut run, analysis) = made_up();
+        run.job_text = Some("[a\u{a0}b]".to_owned());
+        let document = Document::build(&run, &analysis, &Options::default());
+        let json: serde_json::Value = serde_json::from_str(&render(&document)).unwrap();
+        assert_eq!(json["run"]["job_text"], "[a\u{a0}b]");
+        let words = format!("{}{}{}{}", json["title"], json["verdicts"], json["notes"], json["noise_floor"]);
+        assert!(words.contains(" %") && !words.contains('\u{a0}'), "{words}");
     }
 }

@@ -46,6 +46,7 @@ fn block(out: &mut String, item: &Block) {
     match item {
         Block::Verdicts(item) => verdicts(out, item),
         Block::Table(item) => table(out, item),
+        Block::Key(text) => out.push_str(&format!("\n{}\n", escape(text))),
         Block::List(item) => list(out, item),
         Block::Remarks(sentences) => {
             sentences.iter().for_each(|sentence| out.push_str(&format!("\n{}.\n", escape(sentence))));

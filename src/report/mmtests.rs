@@ -3,44 +3,66 @@
 //! Layout: gormanm/mmtests, `bin/lib/MMTests/Compare.pm` and the tables its users post: the value, then the
 //! gain over the first column in `(   0.00%)`, or `*   8.81%*` where it is significant.
 
-use super::comparisons::{group, shown};
+use super::comparisons::{group, has_change, of_role, shown};
 use super::document::Document;
+use super::footnotes::{Footnotes, common_caveats};
 use super::layout::{left, printable, right, shorten, told_apart, width, wrap};
 use super::page::Page;
-use super::section::Weight;
+use super::section::{Block, Weight};
 use super::verdict_words::{is_beyond_delta, so_far};
 use super::words::{Names, direction, plain_percent, unit_words};
-use crate::analyse::{ArmSummary, Caveat, Comparison, Role, RowKey};
+use crate::analyse::{ArmSummary, Caveat, Comparison, Method, Role, RowKey, Verdict};
 use crate::record::SoFar;
-use crate::units::{Better, Scale};
+use crate::units::{Better, Scale, Unit};
 
 /// Columns of the first cell's value and of the others', as mmtests has them; wider values widen all.
 const VALUE: usize = 13;
 /// Columns of ` (   0.00%)`.
 const GAIN: usize = 11;
 
-/// Writes the document as mmtests would.
+/// Writes the document as mmtests would, below the verdict.
 pub(super) fn render(document: &Document<'_>) -> String {
-    let page = Page { columns: 80, colour: false, plain: true, each_verdict: true };
+    let page = Page { columns: 80, colour: false, plain: true, each_verdict: false };
     let mut out = String::new();
     page.words(&mut out, &document.title, "", "  ");
-    let clear = shown(document.run, document.analysis, &document.options);
-    // A row has a cell for each arm, also for those whose difference is not clear.
-    let is_of_a_row = |c: &&Comparison| {
-        let same = |of: &&Comparison| (&of.row, of.role, &of.metric) == (&c.row, c.role, &c.metric);
-        clear.iter().any(same)
-    };
-    let shown: Vec<&Comparison> = document.analysis.comparisons.iter().filter(is_of_a_row).collect();
-    for rows in group(&shown, |c| (&c.metric.name, &c.metric.unit, c.role)) {
-        out.push('\n');
-        out.push_str(&section(document, &rows, &page));
+    for block in document.blocks() {
+        if let Block::Verdicts(verdicts) = block {
+            page.unmarked_verdicts(&mut out, verdicts);
+        }
     }
-    footer(&mut out, document, &page);
+    page.keys(&mut out, document);
+    let listed = shown(document.run, document.analysis, &document.options);
+    // A metric has all its rows, and a row a cell for each arm, also where the difference is not clear.
+    let is_listed = |c: &&Comparison| listed.iter().any(|of| table_of(of) == table_of(c));
+    let shown: Vec<&Comparison> = document.analysis.comparisons.iter().filter(is_listed).collect();
+    let primary: Vec<&Comparison> = of_role(document.analysis, Role::Primary).collect();
+    let mut notes = Footnotes::besides(common_caveats(&primary), document.options.detail);
+    for rows in group(&shown, table_of) {
+        out.push('\n');
+        out.push_str(&section(document, &rows, &page, &mut notes));
+    }
+    legend(&mut out, document, &shown, &page);
+    page.footnotes(&mut out, &notes.into_texts());
+    for section in document.sections.iter().filter(|section| section.weight != Weight::Figures) {
+        page.brief_section(&mut out, section);
+    }
+    out.push('\n');
+    page.words(&mut out, &document.summary, "", "");
     printable(&out)
 }
 
+/// What the rows of a table have in common.
+fn table_of(c: &Comparison) -> (&str, &Unit, Role) {
+    (&c.metric.name, &c.metric.unit, c.role)
+}
+
 /// One metric: its heading, two header lines, one line a row.
-fn section(document: &Document<'_>, comparisons: &[&Comparison], page: &Page) -> String {
+fn section(
+    document: &Document<'_>,
+    comparisons: &[&Comparison],
+    page: &Page,
+    notes: &mut Footnotes<'_>,
+) -> String {
     let Some(first) = comparisons.first() else { return String::new() };
     let rows = group(comparisons, |c| &c.row);
     let names = document.names();
@@ -68,22 +90,48 @@ fn section(document: &Document<'_>, comparisons: &[&Comparison], page: &Page) ->
     out.push('\n');
     out.push_str(&headers(document, label + 10, cell, page));
     for (row, name) in rows.iter().zip(&labels) {
-        let mut line = format!("{}{}", left(mean_of.name(), 10), left(&shorten(name, label), label));
+        let mut line = format!("{}{}", left(mean_of.name(), 10), left(&short(name, label), label));
         line.push_str(&right(&number(mean_of.of(&row[0].baseline)), values));
         line.push_str(" (   0.00%)");
+        let mut marks = Vec::new();
         for arm in &document.analysis.arms[1..] {
             match row.iter().find(|c| c.candidate.arm == *arm) {
                 Some(c) => {
                     line.push_str(&right(&number(mean_of.of(&c.candidate)), values));
                     line.push_str(&gain_cell(c, mean_of));
+                    marks.extend(notes.of(c, &names));
+                    marks.extend(turned(c, mean_of).map(|text| notes.number(text)));
                 }
                 None => line.push_str(&right("-", cell)),
             }
         }
+        marks.sort_unstable();
+        marks.dedup();
+        line.push_str(&page.mark(&marks));
         out.push_str(&page.letters(&line));
         out.push('\n');
     }
     out
+}
+
+/// Shortened in the middle with one sign of ASCII, so that it is as wide as measured.
+fn short(text: &str, columns: usize) -> String {
+    shorten(text, columns).replace('…', "~")
+}
+
+/// What is said where the mean goes the other way than what the star is of.
+fn turned(c: &Comparison, mean_of: MeanOf) -> Option<&'static str> {
+    let is_told = c.caveats.iter().any(|caveat| matches!(caveat, Caveat::MeanDisagrees { .. }));
+    let gain = gain(c, mean_of);
+    match c.is_better() {
+        Some(true) if gain < 0.0 && !is_told => {
+            Some("the star is of the typical trial, which is better; the mean is worse")
+        }
+        Some(false) if gain > 0.0 && !is_told => {
+            Some("the star is of the typical trial, which is worse; the mean is better")
+        }
+        _ => None,
+    }
 }
 
 /// The arithmetic or the harmonic mean.
@@ -132,14 +180,19 @@ fn gain(comparison: &Comparison, mean_of: MeanOf) -> f64 {
 fn gain_cell(comparison: &Comparison, mean_of: MeanOf) -> String {
     let gain = gain(comparison, mean_of);
     // Failed trials are in the verdict, not in the means.
-    if !gain.is_finite() || comparison.caveats.contains(&Caveat::FailuresAsWorst) {
+    let has_gain = gain.is_finite() && has_change(comparison);
+    if !has_gain || comparison.caveats.contains(&Caveat::FailuresAsWorst) {
         return format!(" ({:>7} )", "-");
     }
-    match comparison.is_better() {
-        None => format!(" ({gain:>7.2}%)"),
-        Some(_) if is_beyond_delta(&comparison.verdict) => format!(" *{gain:>7.2}%!"),
-        Some(_) => format!(" *{gain:>7.2}%*"),
-    }
+    let is_claimed = comparison.is_better().is_some();
+    let before = if is_claimed { '*' } else { '(' };
+    let behind = match comparison.verdict {
+        Verdict::NoDifference { .. } => '=',
+        _ if is_beyond_delta(&comparison.verdict) => '!',
+        _ if is_claimed => '*',
+        _ => ')',
+    };
+    format!(" {before}{gain:>7.2}%{behind}")
 }
 
 /// Two lines above the columns: the factor and the level, or for bare labels what comes before and after the
@@ -154,8 +207,8 @@ fn headers(document: &Document<'_>, label: usize, cell: usize, page: &Page) -> S
     let (above, below): (Vec<String>, Vec<String>) = arms.iter().map(|full| parts(full)).unzip();
     let below = told_apart(&below.iter().map(String::as_str).collect::<Vec<_>>(), cell - 1);
     for (above, below) in above.iter().zip(&below) {
-        first.push_str(&right(&shorten(above, cell - 1), cell));
-        second.push_str(&right(below, cell));
+        first.push_str(&right(&short(above, cell - 1), cell));
+        second.push_str(&right(&below.replace('…', "~"), cell));
     }
     page.letters(&format!("{}\n{}\n", first.trim_end(), second.trim_end())).into_owned()
 }
@@ -173,62 +226,36 @@ fn row_name(comparison: &Comparison, names: &Names<'_>) -> String {
     parts.join("-")
 }
 
-fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
-    use crate::analyse::Method;
+/// What the signs beside the gains mean.
+fn legend(out: &mut String, document: &Document<'_>, shown: &[&Comparison], page: &Page) {
     // Where there is no verdict so far there is no star.
-    let comparisons = document.analysis.comparisons.iter().filter(|c| c.so_far().is_none());
-    let has = |wanted: &[Method]| comparisons.clone().any(|c| wanted.contains(&c.method));
+    let judged = |role: Role| shown.iter().filter(move |c| c.role == role && c.so_far().is_none());
     out.push('\n');
     page.words(out, "Positive is better.", "", "");
-    let alpha = plain_percent(document.run.design.stop.alpha);
-    if has(&[Method::SequentialT, Method::SequentialSignedRank]) {
-        let text = format!(
-            "*  the interval of assay's own test excludes 0: signed rank (few rounds: t) on differences paired \
-             within rounds, looked at after every round, false claims at most {alpha} over all looks"
-        );
-        page.words(out, &text, "", "   ");
+    let alpha = plain_percent(document.analysis.alpha);
+    for (methods, how) in STARS {
+        if judged(Role::Primary).any(|c| methods.contains(&c.method)) {
+            page.words(out, &format!("*  {}", how.replace("ALPHA", &alpha)), "", "   ");
+        }
     }
-    if has(&[Method::Anytime]) {
-        let text = format!(
-            "*  the interval of assay's own test excludes 0: bets on the signs of differences paired within \
-             rounds, false claims at most {alpha} over any number of looks"
-        );
-        page.words(out, &text, "", "   ");
+    if judged(Role::Exploratory).any(|c| c.method != Method::ChangeOnly) {
+        let text = "*  in exploratory rows: the same test looked at once, adjusted by Benjamini-Hochberg: of all \
+                    stars there together at most 5 % are expected to be false";
+        page.words(out, text, "", "   ");
     }
-    if has(&[Method::FixedSignedRank, Method::FixedT]) {
-        let text = format!(
-            "*  the interval of assay's own test excludes 0: exact signed rank (few rounds: t) on \
-             differences paired within rounds, one look, level {alpha}"
-        );
-        page.words(out, &text, "", "   ");
-    }
-    if has(&[Method::CarryOverAdjusted]) {
-        let text = format!(
-            "*  the interval of assay's own test excludes 0: t on differences paired within rounds, adjusted for what the \
-             trial before left behind, one look, level {alpha}"
-        );
-        page.words(out, &text, "", "   ");
-    }
-    if has(&[Method::MannWhitney]) {
-        let text = format!(
-            "*  assay's own test: exact Mann-Whitney U, adjusted over the rows by Holm, level {alpha}"
-        );
-        page.words(out, &text, "", "   ");
-    }
-    if has(&[Method::ClusterSignedRank, Method::ClusterT, Method::ClusterMannWhitney, Method::ClusterWelch]) {
-        let text = format!(
-            "*  the interval of assay's own test excludes 0: boots, hosts or sessions judged by their means, adjusted over \
-             the rows by Holm, level {alpha}"
-        );
-        page.words(out, &text, "", "   ");
-    }
-    if document.analysis.comparisons.iter().any(|c| is_beyond_delta(&c.verdict)) {
-        let delta = plain_percent(document.analysis.delta);
+    let has = |of: fn(&Verdict) -> bool| shown.iter().any(|c| of(&c.verdict));
+    let delta = plain_percent(document.analysis.delta);
+    if has(is_beyond_delta) {
         let text =
             format!("!  all of that interval lies beyond {delta} (delta): a difference larger than that");
         page.words(out, &text, "", "   ");
     }
-    if has(&[Method::ChangeOnly]) {
+    if has(|verdict| matches!(verdict, Verdict::NoDifference { .. })) {
+        let text =
+            format!("=  all of that interval lies within {delta} (delta): no difference larger than that");
+        page.words(out, &text, "", "   ");
+    }
+    if shown.iter().any(|c| c.so_far().is_none() && c.method == Method::ChangeOnly) {
         page.words(
             out,
             "Rows with fewer than 4 repeats, or too few operations for a quantile, have no test and no star.",
@@ -240,9 +267,37 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         let text = format!("So far {rounds} of {of} rounds: no test and no star before the last.");
         page.words(out, &text, "", "");
     }
-    for section in document.sections.iter().filter(|section| section.weight != Weight::Figures) {
-        page.brief_section(out, document, section);
-    }
-    out.push('\n');
-    page.words(out, &document.summary, "", "");
 }
+
+/// What a star of a deciding row means, by how the row was judged.
+const STARS: [(&[Method], &str); 6] = [
+    (
+        &[Method::SequentialT, Method::SequentialSignedRank],
+        "the interval of assay's own test excludes 0: signed rank (few rounds: t) on differences paired within rounds, looked \
+         at after every round, false claims at most ALPHA over all looks",
+    ),
+    (
+        &[Method::Anytime],
+        "the interval of assay's own test excludes 0: bets on the signs of differences paired within rounds, false claims at \
+         most ALPHA over any number of looks",
+    ),
+    (
+        &[Method::FixedSignedRank, Method::FixedT],
+        "the interval of assay's own test excludes 0: exact signed rank (few rounds: t) on differences paired within rounds, \
+         one look, level ALPHA",
+    ),
+    (
+        &[Method::CarryOverAdjusted],
+        "the interval of assay's own test excludes 0: t on differences paired within rounds, adjusted for what the trial \
+         before left behind, one look, level ALPHA",
+    ),
+    (
+        &[Method::MannWhitney],
+        "assay's own test: exact Mann-Whitney U, adjusted over the rows by Holm, level ALPHA",
+    ),
+    (
+        &[Method::ClusterSignedRank, Method::ClusterT, Method::ClusterMannWhitney, Method::ClusterWelch],
+        "the interval of assay's own test excludes 0: boots, hosts or sessions judged by their means, adjusted over the rows \
+         by Holm, level ALPHA",
+    ),
+];

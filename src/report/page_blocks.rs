@@ -18,27 +18,31 @@ const MOST_VALUE: usize = 60;
 impl Page {
     /// A section with all its blocks.
     pub(super) fn section(&self, out: &mut String, document: &Document<'_>, section: &Section) {
-        self.headed(out, document, section, |body, block| self.block(body, block));
+        self.footnotes_of(out, document, section);
+        self.headed(out, section, |body, block| self.block(body, block));
     }
 
-    /// What is said in a section in lists and tables, without commands, outputs and judgements.
-    pub(super) fn brief_section(&self, out: &mut String, document: &Document<'_>, section: &Section) {
-        self.headed(out, document, section, |body, block| match block {
-            Block::List(_) | Block::Table(_) => self.block(body, block),
+    /// What is said in a section in lists, tables and commands, without outputs, judgements and footnotes.
+    pub(super) fn brief_section(&self, out: &mut String, section: &Section) {
+        self.headed(out, section, |body, block| match block {
+            Block::List(_) | Block::Table(_) | Block::Command(_) => self.block(body, block),
             Block::Transcripts(transcripts) => self.sentences(body, &transcripts.all),
             _ => {}
         });
     }
 
+    /// How the intervals above are read, where their tables are not shown.
+    pub(super) fn keys(&self, out: &mut String, document: &Document<'_>) {
+        for block in document.blocks() {
+            if let Block::Key(text) = block {
+                out.push('\n');
+                self.words(out, text, "", "  ");
+            }
+        }
+    }
+
     /// A section's blocks behind its heading, which stands there only where a block is shown.
-    fn headed(
-        &self,
-        out: &mut String,
-        document: &Document<'_>,
-        section: &Section,
-        write: impl Fn(&mut String, &Block),
-    ) {
-        self.footnotes_of(out, document, section);
+    fn headed(&self, out: &mut String, section: &Section, write: impl Fn(&mut String, &Block)) {
         let mut body = String::new();
         section.blocks.iter().for_each(|block| write(&mut body, block));
         if !body.is_empty() {
@@ -69,8 +73,12 @@ impl Page {
             Block::Verdicts(verdicts) => self.verdicts(out, verdicts),
             Block::Table(table) => {
                 self.heading(out, &table.caption);
-                out.push_str(&grid::table(table, self));
+                let lines = grid::table(table, self);
+                // As wide in ASCII as it was measured.
+                let lines = if self.plain { lines.replace('…', "~") } else { lines };
+                out.push_str(&self.letters(&lines));
             }
+            Block::Key(text) => self.words(out, text, "", "  "),
             Block::List(list) => self.list(out, list),
             Block::Remarks(sentences) => self.remarks(out, sentences),
             Block::Transcripts(transcripts) => {
@@ -89,6 +97,13 @@ impl Page {
             | Block::Raw { .. }
             | Block::Column { .. } => {}
         }
+    }
+
+    /// Judgements whose footnotes stand elsewhere.
+    pub(super) fn unmarked_verdicts(&self, out: &mut String, verdicts: &Verdicts) {
+        let mut verdicts = verdicts.clone();
+        verdicts.sentences.iter_mut().chain(&mut verdicts.each).for_each(|one| one.notes.clear());
+        self.verdicts(out, &verdicts);
     }
 
     fn verdicts(&self, out: &mut String, verdicts: &Verdicts) {

@@ -12,7 +12,9 @@ use crate::units::Scale;
 pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
     comparison.difference?;
     let name = &comparison.metric.name;
-    let Some(share) = comparison.effect else { return Some(in_unit(comparison)) };
+    let Some(share) = comparison.effect else {
+        return Some(format!("{name} {}", difference_words(comparison)));
+    };
     let scale = scale_of(&[comparison]);
     let medians = [comparison.baseline.median, comparison.candidate.median];
     let [base, cand] = medians.map(|median| scale.number(median));
@@ -26,10 +28,10 @@ pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
     ))
 }
 
-/// `dev.flushes +3.10 [+1.00, +5.20]`.
-fn in_unit(comparison: &Comparison) -> String {
+/// `+3.10 [+1.00, +5.20]`: the difference in the metric's unit; nothing for ratios.
+pub(super) fn difference_words(comparison: &Comparison) -> String {
     let metric = &comparison.metric;
-    let Some(difference) = comparison.difference else { return metric.name.clone() };
+    let Some(difference) = comparison.difference else { return String::new() };
     let scale = Scale::by_largest(&metric.unit, [difference.low, difference.high, difference.estimate]);
     let signed = |value: f64| {
         let size = scale.number(value.abs());
@@ -44,8 +46,7 @@ fn in_unit(comparison: &Comparison) -> String {
     };
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!("{NBSP}{}", scale.symbol) };
     format!(
-        "{} {}{symbol} [{},{NBSP}{}]",
-        metric.name,
+        "{}{symbol} [{},{NBSP}{}]",
         signed(difference.estimate),
         beside_zero(signed(difference.low), difference.low, '>'),
         beside_zero(signed(difference.high), -difference.high, '<')

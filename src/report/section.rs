@@ -96,6 +96,8 @@ pub(super) enum Block {
     List(List),
     /// Sentences that need no point of a list, without their full stop.
     Remarks(Vec<String>),
+    /// How the table above it is read: one line, in every format with tables.
+    Key(String),
     /// How what stands above or below is read; for pages, which have room for it.
     Legend(String),
     /// Here stand the document's footnotes, in formats that do not put them elsewhere.

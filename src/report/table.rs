@@ -3,16 +3,17 @@
 //! Enters: comparisons. Leaves: tables that text, Markdown and HTML lay out each in its own way.
 
 use super::clusters;
-use super::comparisons::{group, stands_out};
+use super::comparisons::{group, has_change, stands_out};
 use super::footnotes::Footnotes;
 use super::layout::one_line;
+use super::raw_words::difference_words;
 use super::scale_of_medians::{medians, scale_of};
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    NBSP, Names, cell_number, direction, effect_decimals, heads_of, interval, interval_of, is_nothing,
-    p_value, percent, short_key, shown_change, unit_words,
+    NBSP, Names, cell_number, change_cell, direction, heads_of, interval_alone, interval_of, is_nothing,
+    p_value, short_key, shown_cell, unit_words,
 };
-use crate::analyse::{Comparison, RowKey, Verdict};
+use crate::analyse::{Comparison, RowKey};
 use crate::units::Scale;
 
 /// A table: label columns at the left, value columns, the verdict last.
@@ -168,13 +169,12 @@ pub(super) fn primary(
     let rows = by_candidate(comparisons)
         .into_iter()
         .map(|c| {
-            let decimals = effect_decimals(c.effect);
             let mut cells = vec![
                 cell_number(&scale, c.baseline.median),
                 cell_number(&scale, c.candidate.median),
-                percent(shown_change(c), decimals),
-                interval_of(c),
-                percent(c.mean_change.estimate, 1),
+                if is_of_nothing(c) { "-".to_owned() } else { shown_cell(c) },
+                interval_cell(c),
+                change_cell(c.mean_change.estimate, 1),
             ];
             if with_p {
                 cells.push(c.p_adjusted.or(c.p).map_or("-".to_owned(), p_value));
@@ -184,8 +184,9 @@ pub(super) fn primary(
             TableRow { labels: labels.row(c), cells, tone: Some(tone(&c.verdict)), notes: notes.of(c, names) }
         })
         .collect();
+    let without = if comparisons.iter().any(|c| is_of_nothing(c)) { WITHOUT_CHANGE } else { "" };
     let caption = format!(
-        "{}{}: medians of {both}{}; {}",
+        "{}{}: medians of {both}{}; {}{without}",
         metric.name,
         unit_words(&scale, &metric.unit),
         so_far(comparisons.iter().copied()),
@@ -203,7 +204,7 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
         .into_iter()
         .map(|c| TableRow {
             labels: labels.row(c),
-            cells: vec![interval_of(c), interval(c.alone)],
+            cells: vec![interval_of(c), interval_alone(c)],
             tone: None,
             notes: Vec::new(),
         })
@@ -222,6 +223,12 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
     })
 }
 
+/// Whether one median is so much larger that a unit for both suits only one of them.
+fn are_far_apart(c: &Comparison) -> bool {
+    let [a, b] = [c.baseline.median.abs(), c.candidate.median.abs()];
+    a.min(b) > 0.0 && a.max(b) >= 1000.0 * a.min(b)
+}
+
 /// A share of nothing is no figure, but where it differs all the same.
 fn hides_change(c: &Comparison) -> bool {
     is_nothing(c) && !stands_out(c)
@@ -229,13 +236,20 @@ fn hides_change(c: &Comparison) -> bool {
 
 /// The change in percent, of a comparison that accompanies.
 fn change_beside(c: &Comparison) -> String {
-    // Of a few trials against fewer the change is that of one of them.
-    let is_chance = matches!(c.verdict, Verdict::TooFew { .. }) && c.baseline.n != c.candidate.n;
-    if is_chance || hides_change(c) {
-        "-".to_owned()
-    } else {
-        percent(shown_change(c), effect_decimals(c.effect))
-    }
+    if !has_change(c) || hides_change(c) || is_of_nothing(c) { "-".to_owned() } else { shown_cell(c) }
+}
+
+/// What a caption adds where a row has a difference and no change.
+const WITHOUT_CHANGE: &str = "; without change %: the difference";
+
+/// Whether the baseline is nothing that a difference could be a share of.
+fn is_of_nothing(c: &Comparison) -> bool {
+    c.effect.is_none() && c.difference.is_some()
+}
+
+/// The interval of a row, in percent; of a baseline that is nothing the difference with its interval, in the metric's unit.
+fn interval_cell(c: &Comparison) -> String {
+    if is_of_nothing(c) { difference_words(c) } else { interval_of(c) }
 }
 
 /// A table of one metric that accompanies: values, their change and what it is taken for. Times of an operation share one unit, `of_times`.
@@ -321,20 +335,21 @@ pub(super) fn exploratory(
         .map(|c| {
             let scale = scale_of(&[*c]);
             // What stands for many operations stands once, behind the name.
-            let (of_name, of_value) = match scale.symbol.starts_with("per ") {
-                true => (format!(" {}", scale.symbol), ""),
-                false => (String::new(), scale.symbol.as_str()),
-            };
+            let is_of_many = scale.symbol.starts_with("per ");
+            let of_name = if is_of_many { format!(" {}", scale.symbol) } else { String::new() };
             let value = |v: f64| {
-                let number = cell_number(&scale, v);
+                let own = (!is_of_many && are_far_apart(c)).then(|| Scale::for_column(&c.metric.unit, [v]));
+                let scale = own.as_ref().unwrap_or(&scale);
+                let number = cell_number(scale, v);
                 // What has no value has no unit either.
-                if of_value.is_empty() || !v.is_finite() { number } else { format!("{number} {of_value}") }
+                let is_bare = is_of_many || scale.symbol.is_empty() || !v.is_finite();
+                if is_bare { number } else { format!("{number} {}", scale.symbol) }
             };
             let cells = vec![
                 value(c.baseline.median),
                 value(c.candidate.median),
                 change_beside(c),
-                if hides_change(c) { String::new() } else { interval_of(c) },
+                if hides_change(c) { String::new() } else { interval_cell(c) },
                 verdict_word(c).to_owned(),
             ];
             TableRow {
@@ -345,9 +360,11 @@ pub(super) fn exploratory(
             }
         })
         .collect();
+    let is_told = |c: &&Comparison| is_of_nothing(c) && !hides_change(c);
+    let without = if comparisons.iter().any(is_told) { WITHOUT_CHANGE } else { "" };
     Some(Table {
         caption: format!(
-            "{place}other metrics of {both}{} (medians; exploratory)",
+            "{place}other metrics of {both}{} (medians; exploratory){without}",
             so_far(comparisons.iter().copied())
         ),
         labels: vec![Head::new("metric", Of::Names)],
@@ -394,6 +411,45 @@ mod tests {
         let rows: Vec<String> = table.rows.iter().map(|row| row.labels.join(" ")).collect();
         assert_eq!(rows, ["off 4k", "off 8k", "half 4k", "half 8k"]);
         assert!(table.caption.contains("medians of 2\u{a0}candidates against cache=on"), "{}", table.caption);
+    }
+
+    fn beside_of(c: &Comparison) -> Table {
+        let mut notes = Footnotes::besides(Vec::new(), Detail::Screen);
+        exploratory(&[c], &Names::of_factor("cache"), &mut notes).unwrap()
+    }
+
+    #[test]
+    fn medians_far_apart_have_a_unit_each() {
+        let mut c = made_up().1.comparisons.remove(0);
+        c.metric.unit = crate::units::Unit::Nanoseconds;
+        (c.baseline.median, c.candidate.median) = (24_500.0, 58_030_000.0);
+        assert_eq!(beside_of(&c).rows[0].cells[..2], ["24.5 µs", "58.0 ms"]);
+        c.candidate.median = 580_300.0;
+        assert_eq!(beside_of(&c).rows[0].cells[..2], ["24.5 µs", "580.3 µs"]);
+    }
+
+    #[test]
+    fn a_baseline_of_nothing_has_a_difference() {
+        let mut c = made_up().1.comparisons.remove(0);
+        c.metric.unit = crate::units::Unit::Count;
+        (c.baseline.median, c.candidate.median, c.effect) = (0.0, 3.0, None);
+        c.mean_change.estimate = f64::INFINITY;
+        c.difference = Some(crate::analyse::Interval { estimate: 3.0, low: 1.0, high: 5.2 });
+        let mut notes = Footnotes::besides(Vec::new(), Detail::Screen);
+        let table = primary(&[&c], &Names::of_factor("cache"), &mut notes).unwrap();
+        let cells = &table.rows[0].cells;
+        assert_eq!([&cells[2], &cells[3]], ["-", "+3.00 [+1.00,\u{a0}+5.20]"]);
+        assert!(table.caption.ends_with("; without change %: the difference"), "{}", table.caption);
+        assert_eq!(beside_of(&c).rows[0].cells[2..4], cells[2..4]);
+    }
+
+    #[test]
+    fn of_a_few_trials_against_fewer_there_is_no_change() {
+        let mut c = made_up().1.comparisons.remove(0);
+        c.verdict = crate::analyse::Verdict::TooFew { n: 1 };
+        assert_ne!(change_beside(&c), "-");
+        c.candidate.n = 1;
+        assert_eq!(change_beside(&c), "-");
     }
 
     #[test]

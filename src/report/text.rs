@@ -12,6 +12,9 @@ pub(super) fn render(document: &Document<'_>, columns: usize, colour: bool) -> S
     let mut out = page.bold(&wrap(&document.title, columns, "", "  "));
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
+    if !document.machine.is_empty() {
+        page.words(&mut out, &document.machine, "", "");
+    }
     match document.options.detail {
         Detail::Screen => screen::sections(&page, &mut out, document),
         Detail::Page | Detail::All => {

@@ -6,7 +6,7 @@ use super::clusters;
 use super::manner::manner;
 use super::raw_words::raw_change;
 use super::words::{
-    NBSP, Names, effect_decimals, interval_of, p_equals, percent, plain_percent, shown_change, step_size,
+    NBSP, Names, change, effect_decimals, interval_of, p_equals, plain_percent, shown_change, step_size,
 };
 use crate::analyse::{Caveat, Comparison, Method, Role, Verdict};
 use crate::record::StopRule;
@@ -97,9 +97,10 @@ pub(super) fn is_beyond_delta(verdict: &Verdict) -> bool {
 }
 
 /// The verdicts in words for counting them, in the order in which they are counted.
-pub(super) const COUNTED: [&str; 10] = [
+pub(super) const COUNTED: [&str; 11] = [
     "faster by more than δ", "faster, maybe by less", "slower by more than δ", "slower, maybe by less",
-    "without difference", "undecided", "not comparable", "so far", "with too few repeats", "not measured",
+    "real but below δ", "without difference beyond δ", "undecided", "not comparable", "so far",
+    "with too few repeats", "not measured",
 ];
 
 /// The place of a verdict in [`COUNTED`].
@@ -109,12 +110,13 @@ pub(super) fn counted_as(verdict: &Verdict) -> usize {
         Verdict::Faster { beyond_delta: false } => 1,
         Verdict::Slower { beyond_delta: true } => 2,
         Verdict::Slower { beyond_delta: false } => 3,
-        Verdict::NoDifference { .. } => 4,
-        Verdict::Undecided { .. } => 5,
-        Verdict::NotComparable => 6,
-        Verdict::SoFar { .. } => 7,
-        Verdict::TooFew { .. } => 8,
-        Verdict::NotMeasured(_) => 9,
+        Verdict::NoDifference { real_but_below_delta: true } => 4,
+        Verdict::NoDifference { real_but_below_delta: false } => 5,
+        Verdict::Undecided { .. } => 6,
+        Verdict::NotComparable => 7,
+        Verdict::SoFar { .. } => 8,
+        Verdict::TooFew { .. } => 9,
+        Verdict::NotMeasured(_) => 10,
     }
 }
 
@@ -308,8 +310,8 @@ fn change_words(comparison: &Comparison) -> String {
     let metric = &comparison.metric.name;
     let decimals = effect_decimals(comparison.effect);
     let ratio = shown_change(comparison);
-    let mut change = if ratio.is_finite() {
-        format!("{metric} {}{NBSP}%", percent(ratio, decimals))
+    let mut words = if ratio.is_finite() {
+        format!("{metric} {}", change(ratio, decimals))
     } else if comparison.baseline.mean == comparison.candidate.mean {
         format!("{metric} is {} in both", comparison.baseline.mean)
     } else {
@@ -317,14 +319,14 @@ fn change_words(comparison: &Comparison) -> String {
     };
     let interval = interval_of(comparison);
     if let Some(raw) = raw_change(comparison) {
-        change = raw;
+        words = raw;
     } else if !interval.is_empty() {
-        change.push_str(&format!(" {interval}"));
+        words.push_str(&format!(" {interval}"));
     }
     if let Some(corrected) = comparison.corrected {
-        change.push_str(&format!(" ({}{NBSP}% corrected for the early stop)", percent(corrected, decimals)));
+        words.push_str(&format!(" ({} corrected for the early stop)", change(corrected, decimals)));
     }
-    change
+    words
 }
 
 /// What would decide an undecided row: rounds to claim, and to show that nothing differs; or why no rounds would.

@@ -171,6 +171,42 @@ pub(super) fn percent(ratio: f64, decimals: usize) -> String {
     format!("{sign}{digits}")
 }
 
+/// A ratio − 1 from which on a change is told as a factor: percents of four digits and more are not read as what they are.
+const MANY_TIMES: f64 = 9.0;
+
+fn is_many_times(ratio: f64) -> bool {
+    ratio.is_finite() && ratio >= MANY_TIMES
+}
+
+/// `×314` of a ratio − 1.
+fn factor(ratio: f64) -> String {
+    match ratio + 1.0 {
+        times if times.is_nan() => "-".to_owned(),
+        times if times.is_infinite() => "×∞".to_owned(),
+        times if times >= 99_999.5 => format!("×{times:.1e}"),
+        times if times >= 99.95 => format!("×{times:.0}"),
+        times if times >= 9.995 => format!("×{times:.1}"),
+        times => format!("×{times:.2}"),
+    }
+}
+
+/// A ratio − 1 in a column of percents: `−31.2`, or `×314` of a large one.
+pub(super) fn change_cell(ratio: f64, decimals: usize) -> String {
+    if is_many_times(ratio) { factor(ratio) } else { percent(ratio, decimals) }
+}
+
+/// The same with its unit: `−31.2 %`, or `×314`.
+pub(super) fn change(ratio: f64, decimals: usize) -> String {
+    if is_many_times(ratio) { factor(ratio) } else { format!("{}{NBSP}%", percent(ratio, decimals)) }
+}
+
+/// The change shown for a comparison, in a column of percents.
+pub(super) fn shown_cell(c: &Comparison) -> String {
+    let (ratio, decimals) = (shown_change(c), effect_decimals(c.effect));
+    // A share of the baseline's size is no ratio of two values.
+    if c.difference.is_some() { percent(ratio, decimals) } else { change_cell(ratio, decimals) }
+}
+
 /// Digits after the point that an effect deserves: one, or two when the interval is narrower than 0.2 points.
 pub(super) fn effect_decimals(effect: Option<Interval>) -> usize {
     match effect {
@@ -181,12 +217,22 @@ pub(super) fn effect_decimals(effect: Option<Interval>) -> usize {
 
 /// `[−33.0, −29.1]`, or nothing.
 pub(super) fn interval(effect: Option<Interval>) -> String {
-    beside(None, effect)
+    beside(None, effect, true)
 }
 
 /// The interval of a comparison: an end that is not δ does not read like δ, so that it says the same as the verdict.
 pub(super) fn interval_of(c: &Comparison) -> String {
-    beside(Some(c.delta), c.effect)
+    beside(Some(c.delta), c.effect, c.difference.is_none())
+}
+
+/// The same of a comparison's interval as the only one that decides.
+pub(super) fn interval_alone(c: &Comparison) -> String {
+    beside(None, c.alone, c.difference.is_none())
+}
+
+/// The same of an effect that is a ratio.
+pub(super) fn interval_beside(delta: f64, effect: Option<Interval>) -> String {
+    beside(Some(delta), effect, true)
 }
 
 /// Most digits behind the point that tell an end from δ.
@@ -208,25 +254,30 @@ fn decimals_beside(delta: f64, end: f64, decimals: usize) -> usize {
     (decimals + 1..=MOST_DECIMALS).find(tells).unwrap_or(decimals)
 }
 
-fn beside(delta: Option<f64>, effect: Option<Interval>) -> String {
+fn beside(delta: Option<f64>, effect: Option<Interval>, is_ratio: bool) -> String {
     match effect {
+        Some(i) if is_ratio && is_many_times(i.estimate) => {
+            format!("[{},{NBSP}{}]", factor(i.low), factor(i.high))
+        }
         Some(i) if i.low.is_finite() || i.high.is_finite() => {
             let decimals = effect_decimals(effect);
             let digits = |end: f64| delta.map_or(decimals, |delta| decimals_beside(delta, end, decimals));
-            let end = |end: f64| match percent(end, digits(end)) {
-                // An end that is beside 0 must not read like one that holds it.
-                zero if zero.chars().all(|c| matches!(c, '0' | '.')) && i.low > 0.0 && end == i.low => {
-                    format!(">{zero}")
-                }
-                zero if zero.chars().all(|c| matches!(c, '0' | '.')) && i.high < 0.0 && end == i.high => {
-                    format!("<{zero}")
-                }
-                other => other,
-            };
-            format!("[{},{NBSP}{}]", end(i.low), end(i.high))
+            ends(i, digits)
         }
         _ => String::new(),
     }
+}
+
+/// `[−33.0, −29.1]`, each end with so many digits after the point.
+pub(super) fn ends(i: Interval, digits: impl Fn(f64) -> usize) -> String {
+    let is_zero = |text: &str| text.chars().all(|c| matches!(c, '0' | '.'));
+    let end = |end: f64| match percent(end, digits(end)) {
+        // An end that is beside 0 must not read like one that holds it.
+        zero if is_zero(&zero) && i.low > 0.0 && end == i.low => format!(">{zero}"),
+        zero if is_zero(&zero) && i.high < 0.0 && end == i.high => format!("<{zero}"),
+        other => other,
+    };
+    format!("[{},{NBSP}{}]", end(i.low), end(i.high))
 }
 
 /// A plain share or δ in percent without sign and without needless digits: `2 %`, `0.5 %`.
@@ -317,6 +368,17 @@ mod tests {
         assert_eq!(percent(12.9879, 1), "+1299");
         assert_eq!(percent(f64::NAN, 1), "-");
         assert_eq!(percent(5000.0, 1), "+5.0e5");
+    }
+
+    #[test]
+    fn a_large_change_is_a_factor() {
+        let times = |ratio| change(ratio, 1).replace(NBSP, " ");
+        assert_eq!([8.9, 9.0, 312.8, 13.0, 2e6].map(times), ["+890.0 %", "×10.0", "×314", "×14.0", "×2.0e6"]);
+        assert_eq!(times(f64::INFINITY), "+∞ %");
+        let of = |estimate, low, high| interval(Some(Interval { estimate, low, high })).replace(NBSP, " ");
+        assert_eq!(of(312.8, 309.84, 315.78), "[×311, ×317]");
+        assert_eq!(of(11.0, -0.5, 40.0), "[×0.50, ×41.0]", "the ends are as the estimate");
+        assert_eq!(of(4.0, 3.0, 20.0), "[+300.0, +2000]");
     }
 
     #[test]

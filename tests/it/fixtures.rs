@@ -226,6 +226,7 @@ pub(crate) fn analysis_of(run: &Run, primary: &str) -> Analysis {
         arms,
         factor: run.design.factors[0].name.clone(),
         delta: 0.02,
+        alpha: 0.05,
         rounds: run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0),
         comparisons,
         steady: Vec::new(),
@@ -316,7 +317,9 @@ fn decorate(analysis: &mut Analysis) {
         c.caveats.push(Caveat::Family { m: 4 });
     }
     analysis.comparisons[0].caveats.push(Caveat::StoppedEarly);
-    analysis.comparisons[2].caveats.push(Caveat::MeanDisagrees { typical: 0.012, mean: -0.041 });
+    let c = &mut analysis.comparisons[2];
+    let (typical, mean) = (c.effect.unwrap().estimate, c.mean_change.estimate);
+    c.caveats.push(Caveat::MeanDisagrees { typical, mean });
     analysis.comparisons[2].caveats.push(Caveat::BaselineDrift { slope_per_round: -0.0021, p: 0.004 });
     analysis.comparisons[3].caveats.push(Caveat::StoppedEarly);
     analysis.curves = curves();

@@ -26,9 +26,10 @@ fn golden(name: &str, actual: &str) {
     assert_eq!(wanted.len(), actual.len(), "{name} is longer or shorter; UPDATE_GOLDEN=1 accepts it");
 }
 
-/// What a format says unless told otherwise: text fits one screen.
+/// What the command line asks of a format unless told otherwise: text fits one screen, and lkml is a mail.
 fn usual(format: Format) -> Options {
-    let detail = if format == Format::Text { Detail::Screen } else { Detail::Page };
+    let is_short = matches!(format, Format::Text | Format::Lkml);
+    let detail = if is_short { Detail::Screen } else { Detail::Page };
     Options { detail, ..Options::default() }
 }
 
@@ -52,15 +53,20 @@ fn a_measured_run_in_every_format() {
     }
     let all = Options { all_metrics: true, detail: Detail::All, ..Options::default() };
     golden("measured-all.txt", &report(&fixture, Format::Text, &all));
+    // With `--verbose` alone.
+    let verbose = Options { detail: Detail::All, ..Options::default() };
+    let verbose = report(&fixture, Format::Lkml, &verbose);
+    assert!(verbose.contains("AVERAGES, write.clat_ns.p99"), "a metric without a column: {verbose}");
+    golden("measured-verbose.lkml", &verbose);
 }
 
 #[test]
 fn the_published_studies() {
-    let hide = Options { hide_below_pct: Some(5.0), ..Options::default() };
+    let hide = Options { hide_below_pct: Some(5.0), ..usual(Format::Lkml) };
     golden("bdev.lkml", &report(&fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+"), Format::Lkml, &hide));
     golden("dbench.mmtests", &report(&fixtures::dbench(), Format::Mmtests, &Options::default()));
     golden("dbench.txt", &report(&fixtures::dbench(), Format::Text, &usual(Format::Text)));
-    golden("dbench.lkml", &report(&fixtures::dbench(), Format::Lkml, &Options::default()));
+    golden("dbench.lkml", &report(&fixtures::dbench(), Format::Lkml, &usual(Format::Lkml)));
 }
 
 #[test]
@@ -70,6 +76,36 @@ fn a_nasty_run_in_every_format() {
     for format in Format::ALL {
         golden(&format!("nasty.{}", ending(format)), &report(&fixture, format, &all));
     }
+}
+
+#[test]
+fn a_note_of_mmtests_has_its_mark_in_a_row() {
+    for fixture in [fixtures::measured(), fixtures::nasty()] {
+        let text = report(&fixture, Format::Mmtests, &usual(Format::Mmtests));
+        let is_row = |line: &&str| line.starts_with("Amean") || line.starts_with("Hmean");
+        let rows: String = text.lines().filter(is_row).collect();
+        let notes: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+        assert!(!notes.is_empty(), "{text}");
+        for note in notes {
+            let mark = note.split_inclusive(']').next().unwrap();
+            assert!(rows.contains(mark), "{mark} in {text}");
+        }
+        for mark in rows.split('[').skip(1).filter_map(|rest| rest.split_once(']')) {
+            let is_number = mark.0.bytes().all(|byte| byte.is_ascii_digit());
+            assert!(!is_number || text.contains(&format!("\n[{}] ", mark.0)), "{mark:?} in {text}");
+        }
+    }
+}
+
+#[test]
+fn mmtests_has_all_rows_of_a_metric_and_the_command() {
+    let text = report(&fixtures::measured(), Format::Mmtests, &usual(Format::Mmtests));
+    let iops = text.split("write.iops in k/s").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert_eq!(iops.matches("Hmean").count(), 4, "{iops}");
+    assert!(iops.contains("%="), "no difference is proven of one: {iops}");
+    assert!(text.contains("to repeat it (seed 42)\n  assay run randwrite.fio"), "{text}");
+    assert!(text.contains("bs=4k: direct=1 is slower than direct=0 by more than 2 %"), "{text}");
+    assert!(text.contains("intervals: 95 % for all 4 rows together"), "{text}");
 }
 
 #[test]

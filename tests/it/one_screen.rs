@@ -66,6 +66,10 @@ fn verbose_shows_the_interval_of_each_row_alone() {
     assert!(table.contains("4k   [−32.4, −29.5]  [−32.3, −29.6]"), "{table}");
     let screen = text(&fixture, Detail::Screen).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(screen.contains("the interval of each row alone"), "{screen}");
+    let verbose = Options { detail: Detail::All, ..Options::default() };
+    let mail = render(&Document::build(&fixture.0, &fixture.1, &verbose), Format::Lkml);
+    let table = mail.split("of each row alone").nth(1).unwrap();
+    assert!(table.contains("4k   [-32.4, -29.5]  [-32.3, -29.6]"), "{mail}");
 }
 
 #[test]

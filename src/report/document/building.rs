@@ -62,6 +62,7 @@ impl<'a> Document<'a> {
             options: options.clone(),
             title,
             summary: summary(run, analysis),
+            machine: sections::machine(run),
             why: material.why,
             flames: material.flames,
             request_times: material.request_times,

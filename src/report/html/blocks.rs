@@ -37,7 +37,9 @@ pub(super) fn block(out: &mut String, document: &Document<'_>, item: &Block, wei
         Block::Remarks(sentences) => sentences
             .iter()
             .for_each(|text| out.push_str(&format!("<p class=\"muted\">{}.</p>\n", escape(text)))),
-        Block::Legend(text) => out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(text))),
+        Block::Key(text) | Block::Legend(text) => {
+            out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(text)));
+        }
         Block::Footnotes => footnotes(out, &document.footnotes),
         Block::Transcripts(item) => item.all.iter().for_each(|one| transcript(out, one)),
         Block::Command(text) => out.push_str(&format!("<pre class=\"wrap\">{}</pre>\n", escape(text))),

@@ -106,6 +106,8 @@ impl Column {
 pub(super) struct Average {
     pub(super) mean: f64,
     pub(super) stddev: f64,
+    /// Trials it is of.
+    pub(super) n: usize,
 }
 
 /// The averages of one row in one arm.
@@ -121,6 +123,8 @@ pub(super) struct Averages<'a> {
     pub(super) cpu_derived: bool,
     /// That run time is the sum over the processes of a job, as fio's is.
     pub(super) of_all_processes: bool,
+    /// A bandwidth is in units of 1024 bytes.
+    pub(super) in_kib: bool,
 }
 
 /// Values of one metric in arms of one row.
@@ -151,8 +155,13 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
         .filter(|of| of.metric.name == "ctx")
         .flat_map(|of| of.arms.into_iter().map(move |arm| (of.row, arm.arm.as_str())))
         .collect();
-    let mut found =
-        Averages { rows: Vec::new(), cells: HashMap::new(), cpu_derived: false, of_all_processes: false };
+    let mut found = Averages {
+        rows: Vec::new(),
+        cells: HashMap::new(),
+        cpu_derived: false,
+        of_all_processes: false,
+        in_kib: false,
+    };
     let mut columns: Vec<Column> = Vec::new();
     let mut rows: HashSet<&RowKey> = HashSet::new();
     let mut summed: HashSet<(&RowKey, &str, &str)> = HashSet::new();
@@ -163,6 +172,7 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
         }
         let Some(column) = Column::of(metric) else { continue };
         columns.push(column);
+        found.in_kib |= metric.unit == Unit::BytesPerSecond;
         for summary in arms {
             let arm = summary.arm.as_str();
             let key = (row, arm);
@@ -189,6 +199,7 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
                     mean: other.mean + average.mean,
                     // The parts are counts of the same trials: their deviations add at most.
                     stddev: other.stddev + average.stddev,
+                    n: other.n.min(average.n),
                 },
                 None => average,
             });
@@ -220,7 +231,7 @@ pub(super) fn has_column(metric: &Metric) -> bool {
 }
 
 fn scaled(summary: &ArmSummary, factor: f64) -> Average {
-    Average { mean: summary.mean * factor, stddev: summary.stddev * factor }
+    Average { mean: summary.mean * factor, stddev: summary.stddev * factor, n: summary.n }
 }
 
 /// CPU seconds as percent of the run time: trial by trial, or of the means where trials cannot be matched.
@@ -236,7 +247,7 @@ fn share_of(cpu: &ArmSummary, runtime: &ArmSummary) -> Average {
     let n = shares.len() as f64;
     let mean = shares.iter().sum::<f64>() / n;
     let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Average { mean, stddev: variance.sqrt() }
+    Average { mean, stddev: variance.sqrt(), n: shares.len() }
 }
 
 /// Where a direction moved data but has no time of its own, the job's run time is its time.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::super::comparisons::is_chance;
 use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, width, wrap};
 use super::super::page::Page;
@@ -62,7 +63,8 @@ impl<'d> FioTables<'d> {
             self.table(out, page, |row, column| {
                 let base = self.cell(row, baseline, column)?;
                 let cand = self.cell(row, candidate, column)?;
-                Some(difference_text(difference_pct(base.mean, cand.mean, hide), column))
+                let percent = difference_pct(base.mean, cand.mean, hide);
+                (!is_chance(base.n, cand.n)).then(|| self.difference_text(percent, column))
             });
         }
         let spread = |row: &RowKey, arm: &str, column| {
@@ -81,25 +83,53 @@ impl<'d> FioTables<'d> {
                 Some(if percent.is_finite() { format!("{percent:.decimals$}") } else { "-".to_owned() })
             });
         }
+        self.notes(out, page);
+    }
+
+    /// What the figures are.
+    fn notes(&self, out: &mut String, page: &Page) {
+        let mut notes = Vec::new();
         if self.arms.len() > 1 {
-            out.push('\n');
-            page.words(
-                out,
-                "Differences are of means; those in whole numbers are cut off toward 0, not rounded.",
-                "",
-                "",
-            );
+            notes.push(match self.hide {
+                Some(_) => {
+                    "Differences are of means; those in whole numbers are cut off toward 0, not rounded."
+                }
+                None => "Differences are of means.",
+            });
+        }
+        if self.averages.in_kib {
+            notes.push("KB: 1024 bytes.");
         }
         if self.averages.cpu_derived {
-            out.push('\n');
             let of = if self.averages.of_all_processes {
                 "usr and sys are CPU time in % of the run time of all processes of the job together, as fio \
                  prints them."
             } else {
                 "usr and sys are CPU time in % of the job's run time."
             };
-            page.words(out, of, "", "");
+            notes.push(of);
         }
+        if !notes.is_empty() {
+            out.push('\n');
+            page.words(out, &notes.join(" "), "", "");
+        }
+    }
+
+    /// Integer columns rounded; where differences are hidden cut off toward zero, as the study has both. The others with two decimals.
+    fn difference_text(&self, percent: f64, column: Column) -> String {
+        if !percent.is_finite() {
+            return "-".to_owned();
+        }
+        if !column.is_integer() {
+            let text = format!("{percent:.2}");
+            return if text == "-0.00" { "0.00".to_owned() } else { text };
+        }
+        let whole = match self.hide {
+            // A hair outward: 7.0 may have become 6.999999999 on its way through the column's unit.
+            Some(_) => (percent + percent.signum() * 1e-9).trunc(),
+            None => percent.round(),
+        };
+        format!("{:.0}", if whole == 0.0 { 0.0 } else { whole })
     }
 
     fn nine(&self, row: &RowKey, arm: &str) -> Option<Nine> {
@@ -110,7 +140,8 @@ impl<'d> FioTables<'d> {
     /// One average. A direction that moved nothing is 0, as fio prints it. One that moved has only what is known of it.
     fn cell(&self, row: &RowKey, arm: &str, column: Column) -> Option<Average> {
         let nine = self.nine(row, arm)?;
-        let zero = Average { mean: 0.0, stddev: 0.0 };
+        let n = nine.iter().flatten().map(|average| average.n).max().unwrap_or(0);
+        let zero = Average { mean: 0.0, stddev: 0.0, n };
         let moved = |columns: Range<usize>| nine[columns].iter().flatten().any(|average| average.mean != 0.0);
         let idle = column.of_direction().is_some_and(|columns| !moved(columns));
         nine[column as usize].or(idle.then_some(zero))
@@ -158,20 +189,6 @@ fn mean_text(average: Average, column: Column) -> String {
         (true, true) => format!("{:.0}", average.mean),
         (true, false) => format!("{:.2}", average.mean),
     }
-}
-
-/// Integer columns truncated toward zero, the others with two decimals, as published.
-fn difference_text(percent: f64, column: Column) -> String {
-    if !percent.is_finite() {
-        return "-".to_owned();
-    }
-    if !column.is_integer() {
-        let text = format!("{percent:.2}");
-        return if text == "-0.00" { "0.00".to_owned() } else { text };
-    }
-    // A hair outward: 7.0 may have become 6.999999999 on its way through the column's unit.
-    let truncated = (percent + percent.signum() * 1e-9).trunc();
-    format!("{:.0}", if truncated == 0.0 { 0.0 } else { truncated })
 }
 
 /// The levels that tell a row from others.

@@ -26,12 +26,12 @@ pub(super) fn render(document: &Document<'_>, width: usize) -> String {
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
     // The tables of the study stand where the first figures would.
-    let options = &document.options;
-    let is_mail = options.detail == Detail::Screen && !options.all_metrics && !options.named_metrics;
+    let is_mail = is_mail(document);
     let first = document.sections.iter().position(|section| section.weight == Weight::Figures);
     for (at, section) in document.sections.iter().enumerate() {
         if Some(at) == first {
-            tables(&mut out, &page, document);
+            page.keys(&mut out, document);
+            tables(&mut out, &page, document, is_mail);
         }
         // Of what the tables leave out there is a sentence.
         let is_sentence = is_mail && section.name == OTHER_METRICS;
@@ -60,33 +60,25 @@ fn withheld(document: &Document<'_>) -> Vec<&'static str> {
     all
 }
 
-fn tables(out: &mut String, page: &Page, document: &Document<'_>) {
-    match fio_tables::FioTables::of(document) {
-        Some(tables) => {
-            tables.write(out, page);
-            plain_tables::write(document, &without_column(document), out, page);
-        }
-        None => plain_tables::write(document, &shown_of(document), out, page),
-    }
+/// Whether only what decides, and what the experiment wants shown, has a table.
+fn is_mail(document: &Document<'_>) -> bool {
+    let options = &document.options;
+    options.detail == Detail::Screen && !options.all_metrics && !options.named_metrics
 }
 
-/// Comparisons that have a table: in a mail those that decide or that the experiment wants shown, unless more is asked for.
-fn shown_of<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
-    let options = &document.options;
-    let all = options.detail > Detail::Screen || options.all_metrics || options.named_metrics;
-    let shown = shown(document.run, document.analysis, options).into_iter();
-    shown.filter(|c| all || is_asked(document, c)).collect()
+fn tables(out: &mut String, page: &Page, document: &Document<'_>, is_mail: bool) {
+    let mut shown = shown(document.run, document.analysis, &document.options);
+    shown.retain(|c| !is_mail || is_asked(document, c));
+    if let Some(tables) = fio_tables::FioTables::of(document) {
+        tables.write(out, page);
+        shown.retain(|c| !columns::has_column(&c.metric));
+    }
+    plain_tables::write(document, &shown, out, page);
 }
 
 /// Whether a comparison decides, or the experiment wants it shown.
 fn is_asked(document: &Document<'_>, c: &Comparison) -> bool {
     c.role == Role::Primary || document.run.design.shows(&c.metric.name)
-}
-
-/// Comparisons that decide, or that the experiment wants shown, of metrics for which fio's table has no column.
-fn without_column<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
-    let all = shown(document.run, document.analysis, &document.options).into_iter();
-    all.filter(|c| is_asked(document, c) && !columns::has_column(&c.metric)).collect()
 }
 
 /// The difference in percent as the published study printed it: below `hide` it is 0.

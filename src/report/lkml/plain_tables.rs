@@ -1,6 +1,6 @@
 //! The same three tables for results of any shape: a line a row, a column an arm.
 
-use super::super::comparisons::group;
+use super::super::comparisons::{group, has_change};
 use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
@@ -46,7 +46,7 @@ fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut St
     table.write(out, page, candidates, |row, arm| {
         let comparison = row.iter().find(|c| c.candidate.arm == arm)?;
         // Failed trials are in the verdict, not in the means.
-        if comparison.caveats.contains(&Caveat::FailuresAsWorst) {
+        if !has_change(comparison) || comparison.caveats.contains(&Caveat::FailuresAsWorst) {
             return None;
         }
         let percent =

@@ -12,7 +12,7 @@ use crate::record::Metric;
 use crate::report::layout::shorten;
 use crate::report::manner::manner;
 use crate::report::verdict_words::{so_far, tone};
-use crate::report::words::{effect_decimals, interval_of, percent, plain_percent, shown_change};
+use crate::report::words::{interval_of, percent, plain_percent, shown_cell, shown_change};
 use crate::units::Better;
 
 const TOP: f64 = 14.0;
@@ -91,10 +91,8 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
         (Better::Lower, good, bad) => (format!("← {good}"), format!("{bad} →")),
     });
     let title = format!("Effects with their intervals{so_far}");
-    let words: Vec<String> = drawn
-        .iter()
-        .map(|(c, label)| format!("{label} {} percent {}", percent(shown_change(c), 1), interval_of(c)))
-        .collect();
+    let words: Vec<String> =
+        drawn.iter().map(|(c, label)| format!("{label} {} {}", shown_words(c), interval_of(c))).collect();
     let label = format!("{title}: {}", words.join("; "));
     let svg = draw((form.width(), height), &title, &label, |area| {
         frame.paint_axis(
@@ -243,7 +241,7 @@ impl Frame {
         area.draw(&Text::new(short, label, anchored(SIZE, INK, HPos::Left)))?;
         let change = shown_change(comparison);
         let dot = (self.x(change), y);
-        let mut value = format!("{} %", percent(change, effect_decimals(comparison.effect)));
+        let mut value = shown_words(comparison);
         if let Some(i) = comparison.effect {
             area.draw(&PathElement::new([(self.x(i.low), y), (self.x(i.high), y)], line(colour, 2.5)))?;
             for end in [i.low, i.high] {
@@ -265,6 +263,12 @@ impl Frame {
         area.draw(&Text::new(value, (px(self.form.width()), words), anchored(SIZE, INK, HPos::Right)))?;
         Ok(())
     }
+}
+
+/// The change of a comparison with its unit.
+fn shown_words(c: &Comparison) -> String {
+    let cell = shown_cell(c);
+    if cell.starts_with('×') { cell } else { format!("{cell} %") }
 }
 
 fn decimals(tick: f64) -> usize {

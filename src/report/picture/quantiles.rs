@@ -16,7 +16,11 @@ const HEIGHT: f64 = 270.0;
 const LEAST_BEYOND: f64 = 10.0;
 
 /// Curves of one row, direction and kind, each with its arm's index.
-pub(in crate::report) fn quantiles(curves: &[(usize, &QuantileCurve)], row: &str) -> Option<Picture> {
+pub(in crate::report) fn quantiles(
+    curves: &[(usize, &QuantileCurve)],
+    row: &str,
+    name_of: impl Fn(&str) -> String,
+) -> Option<Picture> {
     let (_, first) = curves.first()?;
     let lines: Vec<(usize, Vec<(f64, f64)>)> =
         curves.iter().map(|(arm, curve)| (*arm, points(curve))).collect();
@@ -29,7 +33,7 @@ pub(in crate::report) fn quantiles(curves: &[(usize, &QuantileCurve)], row: &str
     }
     let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
     let title = format!("{place}{}", first.kind.metric(first.direction));
-    let words: Vec<String> = curves.iter().map(|(_, curve)| describe(curve)).collect();
+    let words: Vec<String> = curves.iter().map(|(_, curve)| describe(curve, &name_of(&curve.arm))).collect();
     let label = format!("Latency quantiles of {title}. {}", words.join("; "));
     let svg =
         draw((WIDTH, HEIGHT), &title, &label, |area| paint(area, &lines, (low / 1.15, high * 1.15), end));
@@ -40,13 +44,13 @@ pub(in crate::report) fn quantiles(curves: &[(usize, &QuantileCurve)], row: &str
     Some(Picture { title, caption, arms: curves.iter().map(|(arm, _)| *arm).collect(), svg, narrow: None })
 }
 
-fn describe(curve: &QuantileCurve) -> String {
+fn describe(curve: &QuantileCurve, arm: &str) -> String {
     let at = |wanted: f64| {
         let nearest =
             curve.points.iter().min_by(|a, b| (a.0 - wanted).abs().total_cmp(&(b.0 - wanted).abs()));
         nearest.map_or_else(|| "-".to_owned(), |(_, ns)| format_number(&Unit::Nanoseconds, *ns))
     };
-    format!("{}: median {}, 99 percent {}, of {} operations", curve.arm, at(0.5), at(0.99), curve.count)
+    format!("{arm}: median {}, 99 percent {}, of {} operations", at(0.5), at(0.99), curve.count)
 }
 
 /// Where a quantile goes: −log10(1 − q), so that 90 %, 99 %, 99.9 % are equally far apart.

@@ -7,7 +7,7 @@ use super::material::Material;
 use super::trial_notes::{audits, watched_audits};
 use crate::record::Run;
 use crate::report::document::Document;
-use crate::report::json::written;
+use crate::report::json::sentences;
 use crate::report::section::{Block, Heading, Section};
 use crate::report::words::Names;
 
@@ -21,7 +21,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 fn json(document: &Document<'_>) -> String {
     let factor = &document.analysis.factor;
-    written(&found(document.run, document.watched, factor, &document.names()))
+    sentences(&found(document.run, document.watched, factor, &document.names()))
 }
 
 /// What was found in the run's own trials; where nobody looked there, in the trials that watched its cells.

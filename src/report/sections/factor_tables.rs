@@ -7,22 +7,30 @@ use crate::analyse::{Analysis, Effect, Effects, Verdict};
 use crate::report::format::Detail;
 use crate::report::table::{Head, Of, Table, TableRow};
 use crate::report::verdict_words::Tone;
-use crate::report::words::{interval, p_value, percent};
+use crate::report::words::{change_cell, effect_decimals, interval_beside, p_value};
 
 /// A table of all effects of each metric.
 pub(super) fn tables(analysis: &Analysis, detail: Detail) -> Vec<Table> {
     if detail == Detail::Screen {
         return Vec::new();
     }
-    analysis.effects.iter().filter(|effects| !effects.effects.is_empty()).map(table).collect()
+    analysis
+        .effects
+        .iter()
+        .filter(|effects| !effects.effects.is_empty())
+        .map(|effects| table(effects, analysis.delta))
+        .collect()
 }
 
-pub(super) fn table(effects: &Effects) -> Table {
+pub(super) fn table(effects: &Effects, delta: f64) -> Table {
     let with_p = effects.effects.iter().any(|effect| effect.p_adjusted.is_some());
     let values = ["change %", "interval"].into_iter().chain(with_p.then_some("adj. p"));
     let columns = Head::values(values).chain([Head::new("verdict", Of::Verdicts)]).collect();
     let row = |effect: &Effect| {
-        let mut cells = vec![percent(effect.change, 1), interval(effect.effect)];
+        let mut cells = vec![
+            change_cell(effect.change, effect_decimals(effect.effect)),
+            interval_beside(delta, effect.effect),
+        ];
         if with_p {
             cells.push(effect.p_adjusted.map_or("-".to_owned(), p_value));
         }

@@ -8,7 +8,7 @@ use crate::analyse::{Analysis, Change, Effect, Effects, Interval, NoEffects, Sha
 use crate::report::format::Detail;
 use crate::report::layout::{one_line, wrap};
 use crate::report::section::{Line, List};
-use crate::report::words::{NBSP, Names, interval, percent, plain_percent, short_key};
+use crate::report::words::{Names, change, effect_decimals, interval_beside, plain_percent, short_key};
 
 /// Lines of all this, with its heading, where the whole report is to fit one screen.
 const MOST_LINES: usize = 6;
@@ -121,7 +121,12 @@ fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect], delta: f64) ->
         levels.retain(|within| within.level == second.from || within.level == second.to);
     }
     let at = |within: &&Within| {
-        format!("{} at {}={}", change_percent(within.effect.estimate), second.factor, one_line(&within.level))
+        format!(
+            "{} at {}={}",
+            change_percent(within.effect.estimate, Some(within.effect)),
+            second.factor,
+            one_line(&within.level)
+        )
     };
     let mut named: Vec<String> = levels.iter().map(at).collect();
     let last = named.pop()?;
@@ -139,8 +144,8 @@ fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect], delta: f64) ->
         metric(effects),
         change_words(first),
         named.join(", "),
-        change_percent(most.change),
-        with_blank(&interval(most.effect)),
+        change_percent(most.change, most.effect),
+        with_blank(&interval_beside(delta, most.effect)),
         one = first.factor,
         two = second.factor,
     ))
@@ -162,8 +167,9 @@ fn main_effects(effects: &Effects, delta: f64) -> Option<String> {
                 }
                 _ => format!(", maybe less than {}", plain_percent(delta)),
             };
-            let change = change_percent(effect.change);
-            format!("{} {change}{}{maybe}", change_words(&effect.of[0]), with_blank(&interval(effect.effect)))
+            let change = change_percent(effect.change, effect.effect);
+            let interval = with_blank(&interval_beside(delta, effect.effect));
+            format!("{} {change}{interval}{maybe}", change_words(&effect.of[0]))
         })
         .collect();
     named.extend((many > MOST_MAIN).then(|| format!("{} more", many - MOST_MAIN)));
@@ -215,7 +221,7 @@ fn shares(effects: &Effects) -> Option<String> {
         levels.join(", ")
     };
     let part = |(change, part): (&Change, &Interval)| {
-        format!("{} {}", short_key(&change.factor), change_percent(part.estimate))
+        format!("{} {}", short_key(&change.factor), change_percent(part.estimate, None))
     };
     let parts: Vec<String> = of.iter().zip(parts).map(part).collect();
     Some(format!(
@@ -223,7 +229,7 @@ fn shares(effects: &Effects) -> Option<String> {
         metric(effects),
         corner(|change| &change.from),
         corner(|change| &change.to),
-        change_percent(whole.estimate),
+        change_percent(whole.estimate, None),
         parts.join(", ")
     ))
 }
@@ -271,9 +277,9 @@ pub(super) fn metric(effects: &Effects) -> String {
     one_line(&format!("{job}{}", effects.metric.name))
 }
 
-/// `+75.4 %`, kept on one line.
-fn change_percent(ratio: f64) -> String {
-    format!("{}{NBSP}%", percent(ratio, 1))
+/// `+75.4 %`, kept on one line, with the digits of its interval.
+fn change_percent(ratio: f64, effect: Option<Interval>) -> String {
+    change(ratio, effect_decimals(effect))
 }
 
 fn with_blank(interval: &str) -> String {
@@ -353,6 +359,7 @@ mod tests {
             arms: vec!["0".to_owned(), "1".to_owned()],
             factor: "direct".to_owned(),
             delta: 0.02,
+            alpha: 0.05,
             rounds: 10,
             comparisons: Vec::new(),
             steady: Vec::new(),
@@ -394,7 +401,7 @@ mod tests {
             "write.bw from direct=0, bs=4k, sync=none to direct=1, bs=1m, sync=dsync: +100.0 %, of which direct +25.0 %, bs \
              +100.0 %, sync −20.0 % (Shapley's shares; as ratios they multiply)"
         );
-        let table = table(&analysis.effects[0]);
+        let table = table(&analysis.effects[0], 0.02);
         let words: Vec<&str> = table.rows.iter().map(|row| row.cells[3].as_str()).collect();
         assert_eq!(words, ["interacts", "worse by > δ", "interact", "independent"]);
     }

@@ -6,6 +6,7 @@ use super::Material;
 use super::host_facts::host_facts;
 use crate::analyse::FactDifference;
 use crate::record::Run;
+use crate::report::layout::{one_line, shorten};
 use crate::report::section::{Block, Fact, Facts, Heading, Section, Weight};
 use crate::report::words::{Names, count};
 use crate::units::{Unit, format_number};
@@ -51,6 +52,28 @@ fn of_run(run: &Run) -> Vec<(&str, String)> {
     let used: Vec<u32> =
         used.into_iter().map(|(_, facts)| facts).filter(|facts| seen.insert(*facts)).collect();
     host_facts(&run.facts, &used)
+}
+
+/// Columns of one value in the line of the machine.
+const MOST_VALUE: usize = 32;
+
+/// The machine in one line, `Linux 6.12.9 · 2 CPUs · virtio · ext4 · scheduler none`; empty where nothing is known of it.
+pub(in crate::report) fn machine(run: &Run) -> String {
+    let all = of_run(run);
+    let value = |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+    let cpus = |n: &str| n.parse().map_or_else(|_| format!("{n} CPUs"), |n| count(n, "CPU"));
+    let device: Vec<&str> = ["device.kind", "device.model"].into_iter().filter_map(value).collect();
+    let device = (!device.is_empty()).then(|| device.join(" "));
+    let parts = [
+        value("kernel.release").map(|release| format!("Linux {release}")),
+        value("cpu.count").map(cpus),
+        device,
+        value("fs.type").map(str::to_owned),
+        value("queue.scheduler").map(|scheduler| format!("scheduler {scheduler}")),
+    ];
+    let parts =
+        parts.into_iter().flatten().map(|part| shorten(&one_line(&part), MOST_VALUE).replace(' ', "\u{a0}"));
+    parts.collect::<Vec<_>>().join("\u{a0}· ")
 }
 
 fn by_arm(difference: &FactDifference, names: &Names<'_>) -> Vec<(String, String)> {

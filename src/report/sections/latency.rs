@@ -34,7 +34,7 @@ fn drawn(document: &Document<'_>) -> Option<Drawings> {
         .filter_map(|group| {
             let curves: Vec<(usize, &QuantileCurve)> =
                 group.iter().map(|curve| (index_of(document, &curve.arm), *curve)).collect();
-            picture::quantiles(&curves, &document.row(&group[0].row))
+            picture::quantiles(&curves, &document.row(&group[0].row), |arm| document.arm(arm))
         })
         .collect();
     let left_out = groups.len().saturating_sub(MOST_ROWS);

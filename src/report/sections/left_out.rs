@@ -4,7 +4,7 @@
 //! that lists them. It must not know which format prints them.
 
 use crate::analyse::{Comparison, Verdict};
-use crate::report::words::{NBSP, count, percent, shown_change};
+use crate::report::words::{NBSP, change, count, percent, shown_change};
 
 /// Metrics named of those that differ clearly.
 const MOST_NAMED: usize = 4;
@@ -32,8 +32,12 @@ fn clear_ones(clear: &[&Comparison]) -> Option<String> {
         let others = count(n as u64, "exploratory comparison");
         return Some(format!("{others} {differ} clearly; --verbose lists them"));
     }
-    let change = |c: &&Comparison| format!("{} {}{NBSP}%", c.metric.name, percent(shown_change(c), 1));
-    let mut named: Vec<String> = clear.iter().take(MOST_NAMED).map(change).collect();
+    let change = |c: &Comparison| match c.difference {
+        None => change(shown_change(c), 1),
+        Some(_) => format!("{}{NBSP}%", percent(shown_change(c), 1)),
+    };
+    let told = |c: &&Comparison| format!("{} {}", c.metric.name, change(c));
+    let mut named: Vec<String> = clear.iter().take(MOST_NAMED).map(told).collect();
     named.extend((n > MOST_NAMED).then(|| format!("{} more", n - MOST_NAMED)));
     let others = count(n as u64, "exploratory metric");
     Some(format!("{others} {differ} clearly: {}; --verbose lists them", named.join(", ")))

@@ -4,10 +4,10 @@
 
 use super::super::comparisons::of_role;
 use super::super::document;
-use super::super::footnotes::Footnotes;
+use super::super::footnotes::{Footnotes, common_caveats};
 use super::super::format::Options;
 use super::super::words::Names;
-use crate::analyse::{self, Analysis, Caveat, Comparison, Flame, RequestTimes, Role, Why};
+use crate::analyse::{self, Analysis, Comparison, Flame, RequestTimes, Role, Why};
 use crate::record::Run;
 
 /// What sections are made from.
@@ -54,18 +54,5 @@ impl<'a> Material<'a> {
     /// A heading with how far the run is.
     pub(super) fn heading(&self, text: &str) -> String {
         format!("{text}{}", document::so_far(self.analysis))
-    }
-}
-
-/// Caveats that every row bears: they are told once, as notes to the whole.
-pub(super) fn common_caveats<'c>(primary: &[&'c Comparison]) -> Vec<&'c Caveat> {
-    match primary {
-        [first, others @ ..] if !others.is_empty() => first
-            .caveats
-            .iter()
-            .filter(|caveat| !matches!(caveat, Caveat::MeanDisagrees { .. } | Caveat::MediansDisagree { .. }))
-            .filter(|caveat| others.iter().all(|c| c.caveats.contains(caveat)))
-            .collect(),
-        _ => Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 //! Enters: a run and its analysis. Leaves: [`Section`]s. None of them knows a format. A new section is a file here with a function
 //! `section`, and its name in the two lists below.
 
+mod alone;
 mod audit;
 mod beside;
 mod budget;
@@ -43,6 +44,7 @@ mod why_words_tests;
 mod within_trial;
 
 use super::section::Section;
+pub(super) use host::machine;
 pub(super) use material::Material;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
@@ -53,6 +55,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     ranking::section,
     factors::section,
     numbers::section,
+    alone::section,
     beside::section,
     effects::section,
     scaling::section,

@@ -2,7 +2,7 @@
 //!
 //! Enters: a run and its analysis. Leaves: sentences. Nothing is judged here.
 
-use super::material::{Material, common_caveats};
+use super::material::Material;
 use super::noise_words::noise;
 use super::trial_notes::trial_notes;
 use crate::analyse::{Analysis, Caveat, Comparison, Role};
@@ -10,7 +10,7 @@ use crate::record::{Run, RunState, SoFar, Source};
 use crate::report::comparisons::of_role;
 use crate::report::counts::merged;
 use crate::report::document::Document;
-use crate::report::footnotes::{caveat_text, told_from};
+use crate::report::footnotes::{caveat_text, common_caveats, told_from};
 use crate::report::format::Detail;
 use crate::report::layout::printable;
 use crate::report::section::{Block, GivesWay, Heading, List, Section};
@@ -38,11 +38,11 @@ fn json(document: &Document<'_>) -> String {
     let Document { run, analysis, options, .. } = document;
     let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
     let notes = notes(run, analysis, &common_caveats(&primary), options.detail, &document.names());
-    crate::report::json::written(&notes)
+    crate::report::json::sentences(&notes)
 }
 
 fn noise_json(document: &Document<'_>) -> String {
-    crate::report::json::written(&noise(document.run, document.analysis))
+    crate::report::json::written(&noise(document.run, document.analysis).map(|text| printable(&text)))
 }
 
 /// The caveats of one comparison, in one cell.

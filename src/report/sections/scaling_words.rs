@@ -4,7 +4,7 @@
 
 use crate::analyse::{Interval, NoLaw, RowKey, Scaling, ScalingCurve, ScalingDifference, ScalingLaw};
 use crate::report::format::Detail;
-use crate::report::words::{NBSP, Names, interval, percent, plain_percent};
+use crate::report::words::{NBSP, Names, change, effect_decimals, ends, interval, percent, plain_percent};
 use crate::units::{Scale, format_number};
 
 /// Laws, differences of laws and refusals, of which those with one reason are said together.
@@ -58,8 +58,8 @@ fn law(curve: &ScalingCurve, law: &ScalingLaw, detail: Detail) -> String {
         format!("{estimate}{NBSP}%{ends}")
     };
     // Two digits of crosstalk, however small it is.
-    let digits = (1.0 - (100.0 * law.beta.estimate).log10().floor()).clamp(1.0, 8.0) as usize;
-    let crosstalk = if law.beta.estimate > 0.0 { share(law.beta, digits) } else { "none".to_owned() };
+    let decimals = digits(100.0 * law.beta.estimate);
+    let crosstalk = if law.beta.estimate > 0.0 { share(law.beta, decimals) } else { "none".to_owned() };
     let horizon = 2 * law.last;
     let peak = match law.peak {
         peak if peak.estimate <= f64::from(horizon) => {
@@ -89,14 +89,29 @@ fn law(curve: &ScalingCurve, law: &ScalingLaw, detail: Detail) -> String {
 fn laws_differ(difference: &ScalingDifference) -> String {
     let of = |name: &String| match name.as_str() {
         "gamma" => {
-            let change = format!("{}{NBSP}%", percent(difference.gamma.estimate, 1));
-            format!("one worker {change} {}", interval(Some(difference.gamma)))
+            let gamma = Some(difference.gamma);
+            format!(
+                "one worker {} {}",
+                change(difference.gamma.estimate, effect_decimals(gamma)),
+                interval(gamma)
+            )
         }
-        "alpha" => format!("serial share {:+.1} points", 100.0 * difference.alpha.estimate),
-        _ => format!("crosstalk {:+.2e} points", 100.0 * difference.beta.estimate),
+        "alpha" => format!("serial share {}", points(difference.alpha)),
+        _ => format!("crosstalk {}", points(difference.beta)),
     };
     let differs: Vec<String> = difference.differs.iter().map(of).collect();
     if differs.is_empty() { "no parameter of the law differs".to_owned() } else { differs.join(", ") }
+}
+
+/// `−0.04 points [−0.06, −0.02]`: a difference of shares with its interval.
+fn points(i: Interval) -> String {
+    let decimals = digits(100.0 * i.estimate.abs());
+    format!("{} points {}", percent(i.estimate, decimals), ends(i, |_| decimals))
+}
+
+/// Digits after the point that show two of a number, however small it is; at least one.
+fn digits(value: f64) -> usize {
+    (1.0 - value.log10().floor()).clamp(1.0, 8.0) as usize
 }
 
 /// Why there is no law, as a clause.
@@ -191,6 +206,23 @@ pub(super) mod tests {
 
     fn names(run: &Run) -> Names<'_> {
         Names::new(run, "direct")
+    }
+
+    #[test]
+    fn laws_that_differ_have_digits_and_an_interval() {
+        let around =
+            |estimate: f64, half: f64| Interval { estimate, low: estimate - half, high: estimate + half };
+        let difference = ScalingDifference {
+            curves: [0, 1],
+            gamma: around(0.0, 0.1),
+            alpha: around(-0.0004, 0.0002),
+            beta: around(0.000_021, 0.000_011),
+            differs: ["alpha", "beta"].map(str::to_owned).to_vec(),
+        };
+        assert_eq!(
+            laws_differ(&difference).replace(NBSP, " "),
+            "serial share −0.040 points [−0.060, −0.020], crosstalk +0.0021 points [+0.0010, +0.0032]"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::report::comparisons::{arms_of, group};
 use crate::report::verdict_words::{
     MOST_ROUNDS, as_expected, claim, counted, names_metric, repeats, repeats_words, too_coarse,
 };
-use crate::report::words::{NBSP, Names, effect_decimals, percent, shown_change};
+use crate::report::words::{NBSP, Names, change, effect_decimals, shown_change};
 
 /// So many comparisons have a sentence each.
 pub(super) const MOST_APART: usize = 8;
@@ -89,8 +89,9 @@ fn range(changes: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     let ends = changes
         .into_iter()
         .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], change| [low.min(change), high.max(change)]);
-    let [low, high] = ends.map(|end| percent(end, decimals));
-    if low == high { format!("{low}{NBSP}%") } else { format!("{low} to {high}{NBSP}%") }
+    let [low, high] = ends.map(|end| change(end, decimals));
+    let shared = if high.ends_with('%') { low.trim_end_matches(['%', NBSP]) } else { &low };
+    if low == high { low } else { format!("{shared} to {high}") }
 }
 
 /// `8 rounds`, or `8 to 12 rounds`, or `5 to 8 repeats an arm`. Where p decides, each row has its own, which tables have.

@@ -13,6 +13,7 @@ use crate::record::{Run, Status};
 use crate::report::document::Document;
 use crate::report::footnotes::caveat_text;
 use crate::report::format::Detail;
+use crate::report::layout::printable;
 use crate::report::manner::is_speed;
 use crate::report::section::{Block, Heading, Section, Sentence, Verdicts};
 use crate::report::verdict_words::{
@@ -114,9 +115,9 @@ fn json(document: &Document<'_>) -> String {
     let comparisons = document.analysis.comparisons.iter().enumerate();
     let part = |(comparison, c): (usize, &Comparison)| VerdictPart {
         comparison,
-        sentence: sentence(c, &names, document.analysis.delta),
+        sentence: printable(&sentence(c, &names, document.analysis.delta)),
         tone: tone(&c.verdict).name(),
-        caveats: c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names)).collect(),
+        caveats: c.caveats.iter().map(|caveat| printable(&caveat_text(caveat, Some(c), &names))).collect(),
     };
     let parts: Vec<VerdictPart> = comparisons.filter(|(_, c)| c.role == Role::Primary).map(part).collect();
     crate::report::json::written(&parts)
@@ -243,6 +244,20 @@ mod tests {
         assert!(are_of_one_pair(&[&one]) && are_of_one_pair(&[&one, &section]));
         assert!(!are_of_one_pair(&[&one, &row]) && !are_of_one_pair(&[&one, &arm]));
         assert!(!are_of_one_pair(&[&one; MOST_ON_A_SCREEN + 1]));
+    }
+
+    #[test]
+    fn a_real_difference_below_delta_is_counted_as_one() {
+        let one = made_up().1.comparisons.remove(0);
+        let of = |real_but_below_delta| Comparison {
+            verdict: Verdict::NoDifference { real_but_below_delta },
+            ..one.clone()
+        };
+        let all = [of(true), of(false), of(false), of(false)];
+        assert_eq!(
+            tally(&all.iter().collect::<Vec<_>>()).as_deref(),
+            Some("4 comparisons: 1 real but below δ, 3 without difference beyond δ")
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::report::document::Document;
 use crate::report::json::written;
 use crate::report::section::{Block, Heading, Line, List, Section};
 use crate::report::verdict_words::verdict_word;
-use crate::report::words::{NBSP, Names, count, effect_decimals, interval, percent, shown_change};
+use crate::report::words::{NBSP, Names, change, count, effect_decimals, interval, percent, shown_change};
 use crate::units::format_number;
 
 /// A baseline that moved by this share of what it was is told.
@@ -65,10 +65,10 @@ fn again(material: &Material<'_>, watched: &Run) -> Vec<Line> {
         let row = then.map(|then| material.names.before(&then.row)).unwrap_or_default();
         let level = then.map(|then| level_then(then, again, &material.names)).unwrap_or_default();
         format!(
-            "{row}{}: {} {}{NBSP}% {}, {}{level}",
+            "{row}{}: {} {} {}, {}{level}",
             material.names.against(&again.candidate.arm, &again.baseline.arm),
             again.metric.name,
-            percent(shown_change(again), effect_decimals(again.effect)),
+            change(shown_change(again), effect_decimals(again.effect)),
             interval(again.effect),
             verdict_word(again)
         )
@@ -192,8 +192,8 @@ fn cost(price: &WatchingPrice) -> String {
     let gain = Interval { estimate: -of.estimate, low: -of.high, high: -of.low };
     let shown = if is_faster(price) { gain } else { of };
     let known = Some(shown);
-    let share = percent(shown.estimate, effect_decimals(known));
-    format!("{} % {}", share.trim_start_matches('+'), interval(known))
+    let share = change(shown.estimate, effect_decimals(known)).replace(NBSP, " ");
+    format!("{} {}", share.trim_start_matches('+'), interval(known))
 }
 
 #[cfg(test)]

@@ -3,16 +3,19 @@ run 7 - 2026-03-01 12:00 UTC - 12 rounds - 96 trials (16 min 38 s) -
 engine native 0.1.0 - assay 0.1.0 - delta 2 %
 
 4 comparisons: 1 faster by more than delta, 1 slower by more than delta,
-1 without difference, 1 undecided
+1 without difference beyond delta, 1 undecided
   bs=4k: direct=1 is slower than direct=0 by more than 2 %: write.bw
-    -31.0 % [-32.4, -29.5], 12 rounds [1]
+    -31.0 % [-32.4, -29.5], 12 rounds
   bs=16k: no difference beyond 2 % between direct=1 and direct=0:
     write.bw +0.4 % [-0.5, +1.2], 12 rounds
   bs=64k: undecided whether direct=1 differs from direct=0: write.bw
     -1.3 % [-9.2, +7.2], 11 rounds; about 619 rounds would probably show
-    that nothing differs beyond 2 % (--rounds 619) [2] [3]
+    that nothing differs beyond 2 % (--rounds 619) [1]
   bs=1m: direct=1 is faster than direct=0 by more than 2 %: write.bw
-    +21.6 % [+19.2, +24.1], 12 rounds [1]
+    +21.6 % [+19.2, +24.1], 12 rounds
+
+intervals: 95 % for all 4 rows together; delta: the smallest difference
+  that matters
 
 AVERAGES, direct=0
          READ            WRITE               CPU
@@ -33,10 +36,10 @@ bs  KB/s IOPS msec   KB/s  IOPS msec   usr    sys      csw
 % DIFFERENCE, direct=0 -> direct=1
          READ          WRITE               CPU
 bs  KB/s IOPS msec KB/s IOPS msec    usr    sys      csw
-4k     0    0    0  -30  -30   44 -27.50 -57.28 25194.89
+4k     0    0    0  -31  -31   45 -27.50 -57.28 25194.89
 16k    0    0    0    0    0    0   2.91 -38.44 25058.44
 64k    0    0    0   -1   -1    1  -0.47 -36.15 25128.01
-1m     0    0    0   21   21  -17  18.30 -24.67 25313.85
+1m     0    0    0   22   22  -18  18.30 -24.67 25313.85
 
 STANDARD DEVIATION in %, direct=0
          READ          WRITE           CPU
@@ -54,22 +57,16 @@ bs  KB/s IOPS msec KB/s IOPS msec   usr  sys  csw
 64k    0    0    0    7    7    6 12.41 8.12 1.05
 1m     0    0    0    3    3    3 11.78 4.49 1.21
 
-Differences are of means; those in whole numbers are cut off toward 0,
-not rounded.
+Differences are of means. KB: 1024 bytes. usr and sys are CPU time in %
+of the job's run time.
 
-usr and sys are CPU time in % of the job's run time.
+20 exploratory comparisons differ clearly; --verbose lists them
+12 other comparisons show no clear difference; --all-metrics lists them
 
-[1] stopped as soon as it was clear: such an estimate is too large on
-    average, by less than a point where most runs would find the effect,
-    by more where few would
-[2] the typical trial and the mean disagree: +1.2 % against
-    -4.1 % [-9.4, +7.2]
-[3] the baseline drifted by -0.21 % a round (p = 0.004); pairing within
-    rounds cancels it
+[1] the typical trial and the mean disagree: -1.3 % against
+    -1.1 % [-9.4, +7.2] (95 % by itself)
 
 notes
-- 1 trial failed and is not in the values
-- 4 comparisons share one error rate, so each is judged more strictly
 - a virtual disk answers for the device: its host's page cache may hold
   what was written
 - noise floor (A/A run 5): write.bw of direct=0, bs=4k against itself

@@ -41,10 +41,10 @@ mode=the-row~b with blanks      -1.235e14              0
   (below 1 % printed as 0)
                            kernel~-aloud+ kernel~_`x`_*| kernel~test=-1
 mode=a, job ~b with blanks           0.00           0.00        -200.00
-mode=the-row~b with blanks           0.00           0.00        -200.00
+mode=the-row~b with blanks              -              -              -
                            kernel~st=zero
 mode=a, job ~b with blanks        -100.00
-mode=the-row~b with blanks        -100.00
+mode=the-row~b with blanks              -
 
 STANDARD DEVIATION in %, a.metric.whose.name.goes.on.and.on.and.on.ms
                            kernel~script> kernel~-aloud+ kernel~_`x`_*|
@@ -66,10 +66,10 @@ mode=the-row~b with blanks          100.0          130.0
   (below 1 % printed as 0)
                            kernel~-aloud+ kernel~_`x`_*| kernel~test=-1
 mode=a, job ~b with blanks              -              -              -
-mode=the-row~b with blanks         300.00         600.00         900.00
+mode=the-row~b with blanks              -              -              -
                            kernel~st=zero
 mode=a, job ~b with blanks              -
-mode=the-row~b with blanks        1200.00
+mode=the-row~b with blanks              -
 
 STANDARD DEVIATION in %, ctx
                            kernel~script> kernel~-aloud+ kernel~_`x`_*|
