@@ -28,8 +28,9 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     runs.retain(|run| run.explains.is_none());
     let mut named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
     // What was stopped before it had a value is no run that anybody means, where another of its name is.
-    if named.iter().any(|run| run.counted > 0) {
-        named.retain(|run| run.counted > 0);
+    let counts = |run: &RunSummary| store.has_counted(run.id).unwrap_or(true);
+    if named.len() > 1 && named.iter().any(|run| counts(run)) {
+        named.retain(|run| counts(run));
     }
     match named[..] {
         [one] => Ok(one.id),
@@ -81,7 +82,7 @@ pub(super) fn already_there(store: &Store, name: &str) -> Option<String> {
             format!("{} runs are called '{name}' already, the newest is {}", of_name.len(), newest.id)
         }
     };
-    let shared = of_name.iter().any(|run| run.counted > 0);
+    let shared = of_name.iter().any(|run| store.has_counted(run.id).unwrap_or(true));
     let numbers = if shared { "; other commands will want the number of the one you mean" } else { "" };
     Some(format!("{which}{numbers}"))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::error::{ImportError, Problem};
 use crate::catalog::EngineKind;
+use crate::sys::regular_file;
 
 /// Bytes of the beginning of a file, with the first line of a table.
 const START: u64 = 64 << 10;
@@ -61,7 +62,8 @@ pub(super) fn text<'a>(bytes: &'a [u8], origin: &str) -> Result<&'a str, ImportE
 #[must_use]
 pub fn may_be_export(path: &Path) -> bool {
     let mut start = Vec::new();
-    let opened = std::fs::File::open(path).ok().filter(|_| path.is_file());
+    // A FIFO would wait for a writer, and what a pipe holds can be read once only.
+    let opened = regular_file::open(path).ok().filter(|_| path.is_file());
     let read = opened.and_then(|file| file.take(START).read_to_end(&mut start).ok());
     let text = String::from_utf8_lossy(&start);
     let line = text.trim_start_matches('\u{feff}').trim_start().lines().next().unwrap_or_default();

@@ -25,8 +25,6 @@ pub struct RunSummary {
     pub engine: String,
     /// Trials stored.
     pub trials: u64,
-    /// Those of them whose values may be judged.
-    pub counted: u64,
     /// Rounds begun.
     pub rounds: u32,
     /// Labels of the arms, the baseline first.
@@ -80,11 +78,21 @@ impl Store {
     /// [`StoreError`].
     pub fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
         let sql = "SELECT id, name, state, started_unix_ns, engine, design, aa,
-                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id), seed,
-                 (SELECT count(*) FROM trial WHERE run = id AND excluded IS NULL AND status = ?1)
+                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id), seed
              FROM run ORDER BY id";
         self.renew(MOST_FOR_REPORT);
-        self.rows_of([json(&Status::Done)], sql, RUN_BYTES, Store::summary)
+        self.rows_of([], sql, RUN_BYTES, Store::summary)
+    }
+
+    /// Whether a trial of the run has values that may be judged. A list does not ask: it counts by the index alone.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn has_counted(&self, id: i64) -> Result<bool, StoreError> {
+        self.renew(MOST_FOR_REPORT);
+        let sql = "SELECT EXISTS (SELECT 1 FROM trial WHERE run = ?1 AND excluded IS NULL AND status = ?2)";
+        let asked = self.connection.query_row(sql, params![id, json(&Status::Done)], |row| row.get(0));
+        asked.map_err(|error| self.at(error))
     }
 
     fn summary(&self, row: &Row<'_>) -> Result<RunSummary, StoreError> {
@@ -99,7 +107,6 @@ impl Store {
             engine: self.get(row, 4)?,
             aa: self.get(row, 6)?,
             trials: self.get::<i64>(row, 7)? as u64,
-            counted: self.get::<i64>(row, 10)? as u64,
             rounds: self.get::<Option<u32>>(row, 8)?.unwrap_or(0),
             arms: factor.as_ref().map(|f| f.levels.clone()).unwrap_or_default(),
             factor: factor.map(|f| f.name).unwrap_or_default(),

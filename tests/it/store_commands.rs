@@ -6,6 +6,7 @@ use crate::sandbox::{Sandbox, errors};
 use crate::tools::is_root;
 
 const SIMULATED: &str = "name = \"s\"\njob_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\n[stop]\nrounds = 4\n\
+                         [simulated]\ncv = 0.01\neffects = { \"bs=8k\" = 0.5 }\n\
                          [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\"]\n";
 
 /// A sandbox with runs of these names.
@@ -62,7 +63,7 @@ fn times_are_local_and_show_says_when_and_what_decides() {
     assert!(list.contains("local time") && list.contains("2026-11-24 23:41 unfinished"), "{list}");
     let shown = east(&["show", "1"]);
     let began =
-        "\nbegan: 2026-11-24 23:41:07 +03:00; its last trial ended 1.5 min later\nstate: unfinished  ";
+        "\nbegan: 2026-11-24 23:41:07 +03:00; its last trial ended 1 min 30 s later\nstate: unfinished  ";
     assert!(shown.contains(began), "{shown}");
     let first = shown.lines().find(|line| line.contains("bs=")).unwrap();
     assert!(first.contains("wal: write.bw "), "{shown}");
