@@ -125,10 +125,10 @@ fn wait_until_idle(devices: &[BlockDevice], patience: Duration) -> Idle {
     loop {
         std::thread::sleep(STEP);
         let Some(now) = counters_of(devices) else { return Idle::NoDevice };
-        let moved =
+        let mut moved =
             now.iter().zip(&last).map(|(now, last)| now.in_flight > 0 || completed(now) != completed(last));
         // The disk below where both moved: it has the I/O of everyone.
-        if let Some(at) = moved.enumerate().filter(|(_, moved)| *moved).map(|(at, _)| at).last() {
+        if let Some(at) = moved.rposition(|moved| moved) {
             (quiet_since, busy) = (Instant::now(), at);
         }
         last = now;
