@@ -71,7 +71,7 @@ fn is_known(head: &str) -> bool {
             && first.contains(",job,metric,unit,")
         || first.contains("job,metric,unit,better,role,baseline,candidate,")
             && first.contains(",delta,run,")
-            && first.ends_with(",caveats")
+            && first.contains(",caveats")
 }
 
 #[cfg(test)]

@@ -81,6 +81,10 @@ pub(crate) fn with_stages() -> (Run, Analysis) {
             trial.values.push((at, mean * (0.002 * noise.normal()).exp()));
         }
     }
+    // All requests passed a scheduler.
+    let at =
+        run.metric_index(&fixtures::metric("", "blocks.write.inserted_share", Unit::Count, Better::Lower));
+    run.trials.iter_mut().for_each(|trial| trial.values.push((at, 1.0)));
     let analysis = analyse(&run, &Options::default());
     (run, analysis)
 }

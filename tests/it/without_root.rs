@@ -48,7 +48,7 @@ fn a_user_without_root_runs_reports_and_explains() {
     let markdown = said(&sandbox, &["report", "1", "--format", "markdown"]);
     assert!(markdown.contains("write.bw"), "{markdown}");
     // What it may not watch is said; the rest is measured again.
-    let explained = said(&sandbox, &["explain", "1", "-q", "--rounds", "1"]);
+    let explained = said(&sandbox, &["explain", "1", "-q", "--rounds", "4"]);
     assert!(!explained.contains("panicked"), "{explained}");
     assert!(said(&sandbox, &["list"]).contains("job"));
     assert_eq!(said(&sandbox, &["cleanup"]), "nothing was left behind\n");
