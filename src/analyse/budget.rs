@@ -20,7 +20,7 @@ use super::table::{Point, Table};
 use crate::record::{Metric, Run};
 use crate::stats::descriptive::median;
 use crate::stats::sequential::FEWEST_ROUNDS;
-use crate::units::Unit;
+use crate::units::{Better, Unit};
 
 /// More than so many operations of a worker in flight are no noise of the clocks.
 const ONE_AT_A_TIME: f64 = 1.05;
@@ -326,7 +326,8 @@ impl<'a> Done<'a> {
 fn is_rate(metric: &Metric) -> bool {
     let last = metric.name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let is_named_so = ["tps", "qps", "rps", "iops", "ops"].contains(&last.to_lowercase().as_str());
-    metric.unit == Unit::PerSecond || metric.unit == Unit::Count && is_named_so
+    metric.better == Better::Higher
+        && (metric.unit == Unit::PerSecond || metric.unit == Unit::Count && is_named_so)
 }
 
 /// The counts of a cell's trials.

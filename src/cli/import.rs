@@ -12,7 +12,7 @@ use super::database::{Database, wrong};
 use crate::experiment::check_name;
 use crate::import::load_json_export;
 use crate::record::{Run, RunState};
-use crate::store::{Store, StoreError};
+use crate::store::{RunSummary, Store, StoreError};
 use crate::sys::terminal::visible_line;
 use crate::units::counted;
 
@@ -56,7 +56,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut out = crate::sys::terminal::out();
     for (file, run) in read {
         let line = match already_stored(&store, &run)? {
-            Some(id) => format!("{} is run {id} already", file.display()),
+            Some(known) if known.trials < run.trials.len() as u64 => {
+                let earlier = format!("run {} is an earlier state of {}", known.id, file.display());
+                return Err(Failure::request(earlier)
+                    .hint(format!("`assay delete {}`, then import it", known.id))
+                    .into());
+            }
+            Some(known) => format!("{} is run {} already", file.display(), known.id),
             None => stored(&mut store, file, run)?,
         };
         writeln!(out, "{}", visible_line(&line))?;
@@ -71,6 +77,14 @@ fn stored(store: &mut Store, file: &Path, mut run: Run) -> Result<String, Failur
     if run.state == RunState::Running {
         run.state = RunState::Interrupted;
     }
+    if let Some(explains) = &mut run.design.explains {
+        let same = |known: &RunSummary| {
+            (known.started_unix_ns, known.seed) == (explains.started_unix_ns, explains.seed)
+        };
+        if let Some(known) = store.list().map_err(|error| wrong(&error))?.into_iter().find(same) {
+            explains.run = known.id;
+        }
+    }
     run.notes.push(format!("imported from {}, where it was {was}", file.display()).into());
     let id = store.insert_run(&run).map_err(|error| refused(file, &error))?;
     Ok(format!(
@@ -82,12 +96,12 @@ fn stored(store: &mut Store, file: &Path, mut run: Run) -> Result<String, Failur
 }
 
 /// The run of the store that began at the same nanosecond with the same seed.
-fn already_stored(store: &Store, run: &Run) -> Result<Option<i64>, Failure> {
+fn already_stored(store: &Store, run: &Run) -> Result<Option<RunSummary>, Failure> {
     let known = store.list().map_err(|error| wrong(&error))?;
-    let same = |known: &&crate::store::RunSummary| {
+    let same = |known: &RunSummary| {
         (known.started_unix_ns, known.seed) == (run.started_unix_ns, run.seed) && run.started_unix_ns > 0
     };
-    Ok(known.iter().find(same).map(|known| known.id))
+    Ok(known.into_iter().find(same))
 }
 
 fn refused(file: &Path, error: &StoreError) -> Failure {

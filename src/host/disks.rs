@@ -33,6 +33,8 @@ pub struct Disks {
     pub below: Vec<BlockDevice>,
     /// Other devices on the disks below: their I/O is not in the counters of the own ones.
     pub beside: Vec<BlockDevice>,
+    /// All of them, from the own ones down, with what lies between.
+    pub all: Vec<BlockDevice>,
     /// Arrays among them that are being rebuilt or checked, with the kernel's word for it: `md0 (resync)`.
     pub rebuilding: Vec<String>,
 }
@@ -75,7 +77,9 @@ impl Disks {
             at += 1;
         }
         for device in &passed {
-            if let Some(action) = text(&device.sys.join("md/sync_action")).filter(|action| action != "idle") {
+            if let Some(action) = text(&device.sys.join("md/sync_action"))
+                .filter(|action| !matches!(action.as_str(), "idle" | "frozen"))
+            {
                 disks.rebuilding.push(format!("{} ({action})", device.name));
             }
         }
@@ -85,13 +89,18 @@ impl Disks {
                 add(&mut disks.beside, other);
             }
         }
-        Disks { own, ..disks }
+        Disks { own, all: passed, ..disks }
     }
 
-    /// The devices whose counters have all I/O of others once: the own ones and those beside.
+    /// The devices whose counters have all I/O of others once: the own ones and those beside, without those that lie on an own one.
     #[must_use]
     pub fn counted(&self) -> Vec<BlockDevice> {
-        self.own.iter().chain(&self.beside).cloned().collect()
+        let lies_on_another = |device: &BlockDevice| {
+            let passed = Disks::on(vec![device.clone()]).all;
+            self.own.iter().any(|own| own != device && passed.contains(own))
+        };
+        let all = self.own.iter().chain(&self.beside);
+        all.filter(|device| self.own.len() == 1 || !lies_on_another(device)).cloned().collect()
     }
 
     /// The devices that are at rest when nobody does I/O.
@@ -138,7 +147,9 @@ impl Disks {
                 facts.set(name, values.join(", "));
             }
         }
-        let ids: Vec<String> = told.iter().filter_map(BlockDevice::id).collect();
+        let mut ids: Vec<String> = told.iter().filter_map(BlockDevice::id).collect();
+        // Their names change with a restart, and with them their order.
+        ids.sort();
         if ids.len() == told.len() {
             facts.set("below.id", ids.join(", "));
         }
@@ -341,5 +352,13 @@ mod tests {
         }
         assert_eq!(names_of(&machine.under("sda/sda3").own), "sda sdb");
         assert_eq!(names_of(&machine.under("sdc").own), "sdc");
+        // Another member is a volume on the first one's disk, whose counters have its I/O already.
+        machine.device("dm-0", &[]).device("sda/sda4", &[]).on("dm-0", &["sda/sda4"]);
+        symlink(machine.sys("dm-0"), listed.join("dm-0")).unwrap();
+        let disks = machine.under("sda/sda3");
+        assert_eq!(
+            (names_of(&disks.own), names_of(&disks.counted())),
+            ("dm-0 sda sdb".into(), "sda sdb".into())
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::device::BlockDevice;
-use super::disks::{Disks, counters_of};
+use super::disks::Disks;
 use super::roots::Roots;
 use crate::record::HostFacts;
 
@@ -23,7 +23,8 @@ pub struct Interference {
     busy_ticks: u64,
     steal_ticks: u64,
     pressure_us: [Option<u64>; 3],
-    device_read_bytes: Option<u64>,
+    /// By device; `None`: it is gone.
+    device_read_bytes: Vec<Option<u64>>,
     /// `None`: this kernel does not count what a process reads.
     own_read_bytes: Option<u64>,
     /// What the target is on, and what shares its disks.
@@ -111,8 +112,8 @@ impl Interference {
         let (busy_ticks, steal_ticks) = processor_ticks(roots).unwrap_or((0, 0));
         let pressure_us =
             ["cpu", "io", "memory"].map(|what| pressure(roots, what).map(|(_, total_us)| total_us));
-        let counters = counters_of(&devices).filter(|counters| !counters.is_empty());
-        let device_read_bytes = counters.map(|all| all.iter().map(|c| c.read_bytes).sum());
+        let read_bytes = |device: &BlockDevice| device.counters().map(|counters| counters.read_bytes);
+        let device_read_bytes = devices.iter().map(read_bytes).collect();
         Interference {
             at: std::time::Instant::now(),
             busy_ticks,
@@ -140,7 +141,10 @@ impl Interference {
         };
         let difference = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));
         let own = difference(later.own_read_bytes, self.own_read_bytes);
-        let all = difference(later.device_read_bytes, self.device_read_bytes);
+        // The first is the target's own; others may come and go.
+        let by_device = self.device_read_bytes.iter().zip(&later.device_read_bytes);
+        let mut by_device = by_device.map(|(before, after)| difference(*after, *before));
+        let all = by_device.next().flatten().map(|own| own + by_device.flatten().sum::<u64>());
         Disturbance {
             elapsed_s,
             steal_s: steal / TICKS_PER_S,
@@ -243,7 +247,8 @@ mod tests {
         let mut first = Interference::look_in(&Roots::under(before.path()), Vec::new());
         let mut second = Interference::look_in(&Roots::under(after.path()), Vec::new());
         second.at = first.at + std::time::Duration::from_secs(1);
-        (first.device_read_bytes, second.device_read_bytes) = (Some(1000), Some(9000));
+        (first.device_read_bytes, second.device_read_bytes) =
+            (vec![Some(1000), Some(5)], vec![Some(9000), None]);
         assert_eq!(first.own_read_bytes, None, "a kernel without this accounting");
         assert_eq!(first.until(&second).foreign_read_bytes, None, "what is one's own is not known there");
         (first.own_read_bytes, second.own_read_bytes) = (Some(0), Some(5000));

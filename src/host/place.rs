@@ -8,7 +8,7 @@ use rustix::fs::statvfs;
 use super::device::device_under_in;
 use super::direct_io::direct_io;
 use super::disks::Disks;
-use super::roots::Roots;
+use super::roots::{Roots, text};
 use crate::record::HostFacts;
 use crate::sys::mountinfo::mount_of;
 
@@ -43,10 +43,9 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
     match device_under_in(roots, &path) {
         Ok(device) => {
             device.add(&mut facts);
-            if let Ok(disks) = Disks::under_in(roots, &path) {
-                disks.add_facts(&mut facts);
-            }
-            numbers(roots, &mut facts);
+            let disks = Disks::under_in(roots, &path).unwrap_or_default();
+            disks.add_facts(&mut facts);
+            numbers(&disks, &mut facts);
         }
         Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
     }
@@ -55,10 +54,8 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
 
 /// Major and minor numbers of the device and of those that it is built on, by which a control group names them. They are chance for
 /// most devices: facts of the moment.
-fn numbers(roots: &Roots, facts: &mut HostFacts) {
-    let names = [facts.get("device"), facts.get("device.on"), facts.get("now.below")].into_iter().flatten();
-    let number = |name: &str| roots.sys(&format!("class/block/{name}/dev"));
-    let numbers: Vec<String> = names.flat_map(|names| names.split(", ")).filter_map(number).collect();
+fn numbers(disks: &Disks, facts: &mut HostFacts) {
+    let numbers: Vec<String> = disks.all.iter().filter_map(|device| text(&device.sys.join("dev"))).collect();
     if !numbers.is_empty() {
         facts.set("now.device.numbers", numbers.join(" "));
     }

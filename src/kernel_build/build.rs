@@ -216,7 +216,11 @@ impl Build {
         for (option, file) in configuration.keys() {
             let is_there = match Path::new(file).is_absolute() {
                 true => Path::new(file).is_file(),
-                false => self.source.file(file)?.is_some(),
+                false => {
+                    let patches = self.patches.iter().chain(&self.source.uncommitted);
+                    patches.into_iter().any(|patch| patch.touched.contains(file))
+                        || self.source.file(file)?.is_some()
+                }
             };
             if !is_there {
                 return Err(BuildError::Configuration {

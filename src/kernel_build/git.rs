@@ -19,6 +19,8 @@ pub(super) struct Commit {
     pub(super) asked: String,
     /// The name of its tree, which is that of its content.
     pub(super) tree: String,
+    /// Its own name when it was asked for; `None`: a tree was asked for.
+    commit: Option<String>,
 }
 
 /// Whether a directory is a repository or the top of a work tree.
@@ -62,25 +64,27 @@ impl Commit {
             said: said.trim_start_matches("fatal: ").to_owned(),
         };
         // Nothing that begins with a dash is an option of git's here.
-        let mut parse = git(repository);
-        parse.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{asked}^{{tree}}"));
-        let found = output(parse)?.map_err(failed)?;
-        let tree = String::from_utf8_lossy(&found).trim().to_owned();
-        Ok(Commit { asked: asked.to_owned(), tree })
+        let named = |what: String| {
+            let mut parse = git(repository);
+            parse.args(["rev-parse", "--verify", "--end-of-options"]).arg(what);
+            let found = output(parse)?;
+            Ok::<_, BuildError>(found.map(|name| String::from_utf8_lossy(&name).trim().to_owned()))
+        };
+        let commit = named(format!("{asked}^{{commit}}"))?.ok();
+        // A branch may be another one by now.
+        let tree = named(format!("{}^{{tree}}", commit.as_deref().unwrap_or(asked)))?.map_err(failed)?;
+        Ok(Commit { asked: asked.to_owned(), tree, commit })
     }
 
     /// What people know it by, as facts: its commit, and that commit after the last tag before it. None of a tree.
     pub(super) fn names(&self, repository: &Path) -> Vec<(&'static str, String)> {
-        let said = |arguments: &[&str]| {
-            let mut command = git(repository);
-            command.args(arguments).arg(format!("{}^{{commit}}", self.asked));
-            let text = output(command).ok()?.ok()?;
-            Some(String::from_utf8_lossy(&text).trim().to_owned()).filter(|text| !text.is_empty())
-        };
-        let commit = said(&["rev-parse", "--verify", "--end-of-options"]).map(|name| ("kernel.commit", name));
-        let is_known = commit.is_some() && !self.asked.starts_with('-');
-        let tagged = is_known.then(|| said(&["describe", "--tags"])).flatten();
-        commit.into_iter().chain(tagged.map(|name| ("kernel.describe", name))).collect()
+        let Some(commit) = &self.commit else { return Vec::new() };
+        let mut describe = git(repository);
+        describe.args(["describe", "--tags", commit]);
+        let tagged = output(describe).ok().and_then(Result::ok);
+        let tagged = tagged.map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+        let tagged = tagged.filter(|text| !text.is_empty()).map(|text| ("kernel.describe", text));
+        [("kernel.commit", commit.clone())].into_iter().chain(tagged).collect()
     }
 
     /// One file of it; `None`: there is none of this name.

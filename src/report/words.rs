@@ -186,6 +186,8 @@ fn factor(ratio: f64) -> String {
         times if times >= 99_999.5 => format!("×{times:.1e}"),
         times if times >= 99.95 => format!("×{times:.0}"),
         times if times >= 9.995 => format!("×{times:.1}"),
+        // Near 1 the digits decide on which side of it, or of δ, an end is.
+        times if (0.8..1.25).contains(&times) => format!("×{times:.4}"),
         times => format!("×{times:.2}"),
     }
 }
@@ -378,6 +380,7 @@ mod tests {
         let of = |estimate, low, high| interval(Some(Interval { estimate, low, high })).replace(NBSP, " ");
         assert_eq!(of(312.8, 309.84, 315.78), "[×311, ×317]");
         assert_eq!(of(11.0, -0.5, 40.0), "[×0.50, ×41.0]", "the ends are as the estimate");
+        assert_eq!(of(11.0, 0.003, 40.0), "[×1.0030, ×41.0]", "0 is excluded");
         assert_eq!(of(4.0, 3.0, 20.0), "[+300.0, +2000]");
     }
 

@@ -101,8 +101,11 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         let found = (rule.find)(pair, &causes);
         causes.extend(found);
     }
-    // How long something took says nothing where one arm may have done more of it.
-    causes.retain(|cause| !(nothing.uncounted && cause.time.is_some()));
+    // How long something took, or how much of it there was, says nothing where one arm may have done more.
+    if nothing.uncounted {
+        let of_a_trial = |cause: &Cause| cause.evidence.iter().any(|seen| seen.metric.ends_with(" a trial"));
+        causes.retain(|cause| cause.time.is_none() && !of_a_trial(cause));
+    }
     let nothing = Why { of_mean: latency::is_of_the_tail(&pair.metric), ..nothing };
     if nothing.of_mean {
         causes.retain(|cause| cause.time.is_none_or(|time| pair.is_longer_in_the_worse(&time)));

@@ -63,7 +63,9 @@ pub fn request_times(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> V
             let Some(whole) = mean("q2c") else { continue };
             let share = format!("blocks.{}.inserted_share", direction.name());
             let were_inserted = |share: Evidence| share.baseline.min(share.candidate) >= INSERTED;
-            let before: &[RequestStage] = match source.plain(&share, Unit::Count).is_some_and(were_inserted) {
+            // Runs from before there was that share have the means of what was inserted, and no other.
+            let inserted = source.plain(&share, Unit::Count).map_or(mean("q2d").is_none(), were_inserted);
+            let before: &[RequestStage] = match inserted {
                 true => &[RequestStage::Queued, RequestStage::Waiting],
                 false => &[RequestStage::Issued],
             };

@@ -15,7 +15,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::MOMENTARY;
-use super::disks::{Disks, counters_of};
+use super::device::BlockDevice;
+use super::disks::Disks;
 use super::interference::Interference;
 use crate::record::HostFacts;
 
@@ -103,8 +104,8 @@ pub fn findings(facts: &HostFacts) -> Vec<Finding> {
 pub fn watch(path: &Path, span: Duration) -> HostFacts {
     let devices = Disks::under(path).unwrap_or_default().counted();
     let completed = || {
-        let counters = counters_of(&devices).filter(|counters| !counters.is_empty())?;
-        Some(counters.iter().map(|c| c.read_ios + c.write_ios + c.discards).sum::<u64>())
+        let counted = devices.iter().filter_map(BlockDevice::counters);
+        counted.map(|c| c.read_ios + c.write_ios + c.discards).reduce(|sum, of_one| sum + of_one)
     };
     let (look, before) = (Interference::look(path), completed());
     std::thread::sleep(span);

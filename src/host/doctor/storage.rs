@@ -151,7 +151,7 @@ fn members(facts: &HostFacts) -> Option<Finding> {
     let count = facts.get("device.members")?;
     let effect = "dev.* counts them together. The observer blocks watches the first alone.";
     let fact = format!("the filesystem is on {count} devices");
-    Some(Finding::new("members", Severity::Note, fact, effect).look("btrfs filesystem show"))
+    Some(Finding::new("members", Severity::Note, fact, effect).look("lsblk -f"))
 }
 
 fn rotational(facts: &HostFacts) -> Option<Finding> {

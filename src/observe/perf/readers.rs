@@ -3,15 +3,23 @@
 //! Enters: a thread that begins to read, and from time to time what it has used. Leaves: which threads read, and what all of them used.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::observe::usage::Usage;
 
-/// Readers of this process, with what each had used when it last said so.
-static READERS: Mutex<BTreeMap<u32, Usage>> = Mutex::new(BTreeMap::new());
+/// Readers of this process.
+struct Readers {
+    /// What each had used when it last said so.
+    known: BTreeMap<u32, Usage>,
+    /// What those had used whose number another thread has now.
+    replaced: Usage,
+}
 
-fn readers() -> MutexGuard<'static, BTreeMap<u32, Usage>> {
-    READERS.lock().unwrap_or_else(PoisonError::into_inner)
+static READERS: Mutex<Option<Readers>> = Mutex::new(None);
+
+fn with_readers<T>(look: impl FnOnce(&mut Readers) -> T) -> T {
+    let mut readers = READERS.lock().unwrap_or_else(PoisonError::into_inner);
+    look(readers.get_or_insert_with(|| Readers { known: BTreeMap::new(), replaced: Usage::default() }))
 }
 
 /// A thread that reads; it says what it used when this is dropped, too.
@@ -22,7 +30,7 @@ pub(super) struct Reading {
 impl Reading {
     /// Says what this thread has used until now.
     pub(super) fn tell(&self) {
-        readers().insert(self.thread, Usage::of(libc::RUSAGE_THREAD));
+        with_readers(|readers| readers.known.insert(self.thread, Usage::of(libc::RUSAGE_THREAD)));
     }
 }
 
@@ -36,18 +44,22 @@ impl Drop for Reading {
 /// ended.
 pub(super) fn join() -> Reading {
     let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    readers().insert(thread, Usage::default());
+    with_readers(|readers| {
+        if let Some(ended) = readers.known.insert(thread, Usage::default()) {
+            readers.replaced = readers.replaced.plus(&ended);
+        }
+    });
     Reading { thread }
 }
 
 /// Whether this thread does.
 pub(super) fn has(thread: u32) -> bool {
-    readers().contains_key(&thread)
+    with_readers(|readers| readers.known.contains_key(&thread))
 }
 
 /// What all of them have used, but for what they did since they last looked for events.
 pub(in crate::observe) fn used() -> Usage {
-    readers().values().fold(Usage::default(), |sum, usage| sum.plus(usage))
+    with_readers(|readers| readers.known.values().fold(readers.replaced, |sum, usage| sum.plus(usage)))
 }
 
 #[cfg(test)]

@@ -39,17 +39,20 @@ pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> 
         signed(total.difference_ns.estimate, &scale),
         names.arm(&why.candidate),
         although(why, Some(budget)),
-        of_mean(why)
+        of_mean(why, Some(budget))
     )
 }
 
 /// That the time is a mean and what decides is none.
-fn of_mean(why: &Why) -> String {
+fn of_mean(why: &Why, budget: Option<&Budget>) -> String {
     if !why.of_mean {
         return String::new();
     }
-    let statistic = why.metric.splitn(3, '.').last().unwrap_or_default();
-    format!(" (of the mean operation; {} is not split)", one_line(statistic))
+    let statistic = one_line(why.metric.splitn(3, '.').last().unwrap_or_default());
+    match budget.is_some_and(|budget| budget.operation == Operation::Counted) {
+        true => format!(" (of the mean operation; {statistic} is not split)"),
+        false => format!(" ({statistic} is not split)"),
+    }
 }
 
 /// That the time of an operation moved against the verdict, where it did.
@@ -192,8 +195,9 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
         format!(": time {} {time}", one(Some(budget)))
     });
     // What a pace sets says nothing of the latency.
-    let time =
-        why_latency::brief(why).map(|part| format!(": {part}")).or(time.map(|time| time + &of_mean(why)));
+    let time = why_latency::brief(why)
+        .map(|part| format!(": {part}"))
+        .or(time.map(|time| time + &of_mean(why, budget)));
     let head = format!("{}{}{}", names.before(&why.row), names.arm(&why.candidate), time.unwrap_or_default());
     if moves_against(why, budget) {
         // What made the time longer does not say why the arm is better.
