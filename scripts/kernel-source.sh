@@ -24,8 +24,12 @@ for package in linux-source-6.12 "linux-headers-$release" "linux-headers-${relea
         rm -rf partial-source
         mkdir partial-source
         echo "fetching $package" >&2
-        # Of the kernel's own version: headers and source of another one do not fit it.
-        (cd partial-source && apt-get download -q -o APT::Sandbox::User=root "$package=$version") > "$log" 2>&1 && mv partial-source/*.deb . || {
+        # Of the kernel's own version: headers and source of another one do not fit it. What does not answer mostly does a little later.
+        for pause in 0 10 30; do
+            sleep $pause
+            (cd partial-source && apt-get download -q -o APT::Sandbox::User=root "$package=$version") > "$log" 2>&1 && break
+        done
+        mv partial-source/*.deb . || {
             tail -n 5 "$log" >&2
             echo "could not fetch $package of $version; put it into target/kernels" >&2
             exit 1

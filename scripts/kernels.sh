@@ -25,6 +25,12 @@ update() {
         as_root=(sudo -n)
     fi
     echo "updating apt's lists" >&2
+    # A mirror that does not answer mostly does a little later.
+    local pause
+    for pause in 0 15; do
+        sleep $pause
+        "${as_root[@]}" apt-get update -q -o APT::Update::Error-Mode=any >"$log" 2>&1 && return 0
+    done
     "${as_root[@]}" apt-get update -q >"$log" 2>&1 || { tail -n 5 "$log" >&2; return 1; }
 }
 

@@ -51,15 +51,24 @@ echo "installing ${missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
+# Of lists that some could not be fetched is no failure to apt-get, unless it is told so.
+any=(-o APT::Update::Error-Mode=any)
 # shellcheck disable=SC2086 # one entry may be several packages
-if ! { "${as_root[@]}" apt-get update -q && "${as_root[@]}" "${install[@]}" ${missing[*]}; } >"$log" 2>&1; then
-    if [ -z "$optional" ]; then
-        tail -n 20 "$log" >&2
-        echo "could not install ${missing[*]}; try: $line" >&2
-        exit 1
-    fi
-    # One that this system does not have keeps none of the others away.
-    for one in "${missing[@]}"; do
-        "${as_root[@]}" "${install[@]}" $one >"$log" 2>&1 || echo "not to be had here: $one; tests that need it are skipped" >&2
-    done
+fetched() { "${as_root[@]}" apt-get update -q "$@" && "${as_root[@]}" "${install[@]}" ${missing[*]}; } >"$log" 2>&1
+# A mirror that does not answer, or changes meanwhile, mostly does a little later; a package that is not to be had never is.
+for pause in 0 15; do
+    sleep $pause
+    fetched "${any[@]}" && exit 0
+    grep -q 'Unable to locate' "$log" && break
+done
+fetched && exit 0
+if [ -z "$optional" ]; then
+    tail -n 20 "$log" >&2
+    echo "could not install ${missing[*]}; try: $line" >&2
+    exit 1
 fi
+# One that this system does not have keeps none of the others away.
+for one in "${missing[@]}"; do
+    # shellcheck disable=SC2086
+    "${as_root[@]}" "${install[@]}" $one >"$log" 2>&1 || echo "not to be had here: $one; tests that need it are skipped" >&2
+done

@@ -38,7 +38,7 @@ shows() {
     fi
 }
 
-run() { "$assay" run --db "$work/rooms.db" --rounds 2 --settle 0 "$@"; }
+run() { "$assay" run --db "$work/rooms.db" --rounds 2 --settle 0 --keep-disturbed "$@"; }
 
 shows 'engine: named by the help' 0 ', dummy' "$assay" run --help
 shows 'engine: its settings are varied' 0 'moved' run --engine dummy --vary bytes=1k,2k

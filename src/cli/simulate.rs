@@ -167,7 +167,8 @@ fn in_parallel<T: Send>(args: &Args, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
         let spawned: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || share(thread).map(|r| one(seed(r))).collect::<Vec<T>>()))
             .collect();
-        spawned.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+        let joined = spawned.into_iter().map(|thread| thread.join());
+        joined.flat_map(|figures| figures.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 

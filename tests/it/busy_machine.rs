@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::can_make;
-use crate::tools::{installed, is_root};
+use crate::tools::{impossible_here, installed, is_root};
 
 /// Pressure of the last ten seconds, in percent.
 fn pressure(percent: u32) -> String {
@@ -34,10 +34,14 @@ fn run(sandbox: &Sandbox, more: &[&str]) -> Output {
 }
 
 fn possible() -> bool {
-    is_root()
-        && installed("unshare")
-        && Path::new("/proc/pressure/io").exists()
-        && Path::new("/dev/shm").is_dir()
+    if !(is_root() && installed("unshare")) {
+        return false;
+    }
+    let is_there = Path::new("/proc/pressure/io").exists() && Path::new("/dev/shm").is_dir();
+    if !is_there {
+        impossible_here("no /proc/pressure or no /dev/shm: no busy machine can be made up");
+    }
+    is_there
 }
 
 fn in_one_line(text: &[u8]) -> String {

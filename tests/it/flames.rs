@@ -196,8 +196,8 @@ fn a_program_that_computes_and_one_that_calls_the_kernel_differ() {
         return;
     }
     let sandbox = Sandbox::new();
-    let script = "case ${how} in compute) i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done;; \
-                  *) dd if=/dev/zero of=/dev/null bs=1 count=300000 status=none;; esac";
+    let script = "case ${how} in compute) i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;; \
+                  *) dd if=/dev/zero of=/dev/null bs=1 count=1000000 status=none;; esac";
     sandbox.succeed(&["run", "-q", "--vary", "how=calls,compute", "--rounds", "4", "--", "sh", "-c", script]);
     let output = sandbox.run(&["explain", "1", "-q", "--only", "cpu,waits", "--flame", "graphs"]);
     assert!(output.status.success(), "{}", said(&output));

@@ -216,7 +216,7 @@ fn a_guest_that_the_emulator_made_die_is_booted_again() {
         let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--", "true", "${n}"];
         let mut command = assay(&sandbox, &words);
         if oops == stuck {
-            command.env("ASSAY_TEST_PATIENCE", "45");
+            command.env("ASSAY_TEST_PATIENCE", "60");
         }
         let output = command.env("PATH", path).output().unwrap();
         let said = errors(&output);

@@ -112,9 +112,15 @@ fn figures_that_the_store_cannot_take_are_printed_all_the_same() {
     let place = place(&sandbox);
     sandbox.succeed(&["probe", &place, "--quick", "--only", "calls"]);
     let child = sandbox.start(&["probe", &place, "--quick", "--only", "calls"]);
-    // It has opened the store before it says so, and measures for a second or two.
+    // It opens the store first, and measures for a second or two.
     let begun = std::time::Instant::now();
-    while sandbox.processes().is_empty() && begun.elapsed().as_secs() < 60 {}
+    let has_store = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten().flatten();
+        open.filter_map(|file| std::fs::read_link(file.path()).ok()).any(|file| file.ends_with("assay.db"))
+    };
+    while !has_store() && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     std::thread::sleep(std::time::Duration::from_millis(300));
     crate::attacks::sql(&sandbox.path().join("assay.db"), "DROP TABLE metric");
     let output = child.wait_with_output().unwrap();

@@ -257,9 +257,9 @@ fn interrupted_it_cleans_up_and_prints_verdict_and_way_on() {
             continue;
         }
         let sandbox = sandbox();
-        sandbox.write("job.fio", &JOB.replace("150ms", "1s"));
+        sandbox.write("job.fio", &JOB.replace("150ms", "2s"));
         let child = sandbox.start(&arguments(engine));
-        // Two rounds are whole; the third takes two seconds more.
+        // Two rounds are whole; the third takes four seconds more.
         let trials = || {
             let exported = sandbox.run(&["export", "1", "--format", "json"]);
             serde_json::from_slice::<Run>(&exported.stdout).map_or(0, |run| run.trials.len())

@@ -11,7 +11,7 @@ use crate::sandbox::Sandbox;
 use crate::target_bench::can_make;
 
 /// How often an experiment is made that a busy machine can spoil.
-const TRIES: u32 = 3;
+const TRIES: u32 = 6;
 
 /// A made-up run in which four writers of one file wait for its lock: watched, with all parts of the sum, and a row in which nothing
 /// differs.

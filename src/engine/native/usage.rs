@@ -128,11 +128,14 @@ mod tests {
         };
         // Shorter than a tick of any kernel: sums that were not brought up to date would be 0 or a whole tick.
         let counts = WaitCounts::of_this_thread();
-        let (before, waited) = (Usage::now(), counts.now());
-        spin(2);
-        let (after, waited) = (Usage::now().since(before), counts.now().since(waited));
-        let wall = after.user_s + after.system_s + waited.run_wait_s.unwrap();
-        assert!(wall > 0.0015, "{after:?} {waited:?}");
+        let walls = [(); 5].map(|()| {
+            let (before, waited) = (Usage::now(), counts.now());
+            spin(2);
+            let (after, waited) = (Usage::now().since(before), counts.now().since(waited));
+            after.user_s + after.system_s + waited.run_wait_s.unwrap()
+        });
+        // What the host of a virtual machine steals meanwhile is in no count.
+        assert!(walls.iter().any(|wall| *wall > 0.0015), "{walls:?}");
         let before = Usage::now();
         std::thread::sleep(std::time::Duration::from_millis(20));
         let asleep = Usage::now().since(before);
