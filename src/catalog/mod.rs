@@ -30,7 +30,7 @@ pub use fs_mark::outcomes_from_fs_mark;
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};
 pub use observers::{
     CountedEvent, OBSERVERS, OR_A_TRACEPOINT, ObserverRow, in_order, is_observer, is_tracepoint,
-    metrics_of_tracepoint, named_twice, observer_names, observers_listed,
+    metrics_of_tracepoint, named_twice, observer_names, observers_listed, server_of,
 };
 pub use patches::{OWN_PATCH, own_patch, own_patches};
 pub use program::Program;

@@ -1,4 +1,5 @@
-//! The names of what can be watched besides what always is: observers, and tracepoints that are only counted.
+//! The names of what can be watched besides what always is: observers, tracepoints that are only counted, and a server that does the
+//! work of a command.
 //!
 //! Enters: names as written. Leaves: which of them are known, and all in one order.
 
@@ -22,7 +23,18 @@ pub const OBSERVERS: &[ObserverRow] = &[
     ObserverRow { name: "fs", trial_s: 0.95 },
 ];
 /// What an unknown name is told.
-pub const OR_A_TRACEPOINT: &str = "a tracepoint, such as block:block_plug or NAME=GROUP:EVENT/FILTER/";
+pub const OR_A_TRACEPOINT: &str = "a tracepoint, such as block:block_plug or NAME=GROUP:EVENT/FILTER/, or of a command the server that works for it, server=NAME";
+
+/// What stands before the name of a server whose processes are watched: `server=postgres`.
+const SERVER: &str = "server=";
+
+/// The server that is meant, if this is how one is asked for: the name of a program, a process number, a file that holds one, or a unit of
+/// systemd.
+#[must_use]
+pub fn server_of(name: &str) -> Option<&str> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "_-./@".contains(letter);
+    name.strip_prefix(SERVER).filter(|server| !server.is_empty() && server.chars().all(fits))
+}
 
 /// A tracepoint to count as it is written: `block:block_plug` as for perf(1), or `NAME=block:block_rq_issue/nr_sector > 256/`, where only
 /// the hits count that the kernel's filter lets through.
@@ -84,7 +96,7 @@ pub fn is_tracepoint(name: &str) -> bool {
 /// Whether something of this name can be watched.
 #[must_use]
 pub fn is_observer(name: &str) -> bool {
-    observer_names().any(|known| known == name) || is_tracepoint(name)
+    observer_names().any(|known| known == name) || is_tracepoint(name) || server_of(name).is_some()
 }
 
 /// The names of all observers, in their order.
@@ -98,11 +110,13 @@ pub fn observers_listed() -> String {
     observer_names().collect::<Vec<_>>().join(", ")
 }
 
-/// Those that are known, each once: observers in the order of [`OBSERVERS`], then tracepoints as they were written.
+/// Those that are known, each once: a server, observers in the order of [`OBSERVERS`], then tracepoints as they were written.
 #[must_use]
 pub fn in_order<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<String> {
     let wanted = |known: &&str| names.clone().any(|name| name == *known);
-    let mut ordered: Vec<String> = observer_names().filter(wanted).map(str::to_owned).collect();
+    let server = names.clone().find(|name| server_of(name).is_some()).map(str::to_owned);
+    let mut ordered: Vec<String> = server.into_iter().collect();
+    ordered.extend(observer_names().filter(wanted).map(str::to_owned));
     for name in names.filter(|name| is_tracepoint(name)) {
         if !ordered.iter().any(|known| known == name) {
             ordered.push(name.to_owned());
@@ -169,6 +183,24 @@ mod tests {
         let of = |names: &[&'static str]| named_twice(names.iter().copied());
         assert_eq!(of(&["n=a:b", "n=a:c", "a:b"]), Some("n"));
         assert_eq!(of(&["n=a:b", "n=a:b", "m=a:b", "a:b", "cpu"]), None);
+    }
+
+    #[test]
+    fn a_server_is_a_name_and_no_tracepoint() {
+        for (written, server) in [
+            ("server=postgres", Some("postgres")),
+            ("server=postgresql@17-main.service", Some("postgresql@17-main.service")),
+            ("server=/run/mysqld/mysqld.pid", Some("/run/mysqld/mysqld.pid")),
+            ("server=1234", Some("1234")),
+            ("server=", None),
+            ("server=a b", None),
+            ("server=block:block_plug", None),
+            ("postgres", None),
+        ] {
+            assert_eq!(server_of(written), server, "{written}");
+        }
+        assert!(is_observer("server=postgres") && is_tracepoint("server=block:block_plug"));
+        assert_eq!(in_order(["cpu", "a:b", "server=x"].into_iter()), ["server=x", "cpu", "a:b"]);
     }
 
     #[test]

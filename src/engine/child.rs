@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::followed::{Followed, Lives};
 use super::guard::{self, Report};
 use super::{EngineError, Task};
 use crate::record::FailureKind;
+use crate::sys::followed::{Followed, Lives};
 
 /// Bytes of output kept for a failure's message.
 const TAIL_BYTES: usize = 64 * 1024;

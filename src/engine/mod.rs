@@ -8,7 +8,6 @@ pub mod command;
 pub mod dbench;
 mod file_changes;
 pub mod fio;
-mod followed;
 pub mod fs_mark;
 mod guard;
 mod metric_pattern;

@@ -17,7 +17,7 @@ use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
 use crate::catalog::{
     EngineKind, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint, named_twice,
-    observers_listed,
+    observers_listed, server_of,
 };
 use crate::workload::{Place, nearest};
 
@@ -112,7 +112,7 @@ fn assemble(
     let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
     let settle = written.settle.as_ref().and_then(|text| check.settle(text));
     let target = check.target(&written, base_dir);
-    let observe = check.observe(&written);
+    let observe = check.observe(&written, engine);
     check.keeps_traces(&written, &observe);
     let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
     ExperimentErrors::or(check.mistakes)?;
@@ -289,7 +289,7 @@ impl Check<'_> {
     }
 
     /// Each once, in the order of the catalog.
-    fn observe(&mut self, written: &Written) -> Vec<String> {
+    fn observe(&mut self, written: &Written, engine: EngineKind) -> Vec<String> {
         let names = || written.observe.iter().map(|asked| asked.value.as_str());
         // Also those of levels, whose counts would be compared as one metric.
         let levels = written.factors.iter().flat_map(|factor| &factor.value.levels);
@@ -301,6 +301,20 @@ impl Check<'_> {
             (named_twice(names().chain(of_levels.iter().map(String::as_str))), place)
         {
             self.mistake(place, format!("two tracepoints are called {name}; give them different names"));
+        }
+        let asked = || names().chain(of_levels.iter().map(String::as_str));
+        let servers: BTreeSet<&str> = asked().filter(|name| server_of(name).is_some()).collect();
+        if let (Some(server), Some(place)) = (servers.first(), place) {
+            if engine.descriptor().runs != Runs::Command {
+                let own = "the workers of others are their own";
+                self.mistake(
+                    place,
+                    format!("{server}: only a command (behind --) has a server that works for it; {own}"),
+                );
+            }
+            if servers.len() > 1 {
+                self.mistake(place, "one server can be watched; its descendants are".to_owned());
+            }
         }
         for Placed { value, place } in &written.observe {
             if !is_observer(value) {

@@ -6,7 +6,7 @@
 
 use super::assemble::shown;
 use super::described::{Assignment, Experiment, Factor, Level, Namespace};
-use crate::catalog::{OR_A_TRACEPOINT, StopRule, in_order, is_observer, observers_listed};
+use crate::catalog::{OR_A_TRACEPOINT, StopRule, in_order, is_observer, observers_listed, server_of};
 
 /// The key whose levels say which observers watch a trial.
 pub const OBSERVE_KEY: &str = "observe";
@@ -60,13 +60,20 @@ impl Experiment {
             let set = Assignment { namespace: Namespace::Target, key: OBSERVE_KEY.to_owned(), value };
             Level { label: label.to_owned(), set: vec![set] }
         };
-        let mut levels = vec![level("no", NONE.to_owned())];
+        // Whose work is counted stays the same in all of them.
+        let server = self.observe.iter().find(|name| server_of(name).is_some());
+        let with_server = |names: &[&str]| {
+            let all: Vec<&str> =
+                server.map(String::as_str).into_iter().chain(names.iter().copied()).collect();
+            if all.is_empty() { NONE.to_owned() } else { all.join("+") }
+        };
+        let mut levels = vec![level("no", with_server(&[]))];
         let (dear, others): (Vec<&str>, Vec<&str>) =
             observe.iter().map(String::as_str).partition(|name| *name == DEAR);
         if dear.is_empty() || others.is_empty() {
-            levels.push(level("yes", observe.join("+")));
+            levels.push(level("yes", with_server(&[others, dear].concat())));
         } else {
-            levels.extend([others, dear].map(|names| level(&names.join("+"), names.join("+"))));
+            levels.extend([others, dear].map(|names| level(&names.join("+"), with_server(&names))));
         }
         explaining.factors.push(Factor { name: name.clone(), levels });
         explaining.show = shown(explaining.show, observe, self.engine);
@@ -131,6 +138,24 @@ mod tests {
         assert_eq!(labels, ["no", "cpu+fs", "blocks"], "what is dear is watched by itself");
         assert_eq!((watched.stop.rounds, watched.stop.time_budget_s), (Some(4), None));
         assert!(watched.show.iter().any(|metric| metric.starts_with("locks.")), "{:?}", watched.show);
+    }
+
+    #[test]
+    fn a_server_works_in_watched_trials_and_in_others() {
+        let line = CommandLine { observe: vec!["server=postgres".to_owned()], ..varying(&["mode=a,b"]) };
+        let plain = Experiment::from_command(&["pgbench".to_owned(), "${mode}".to_owned()], &line).unwrap();
+        let watched = plain.watched(&["cpu".to_owned(), "waits".to_owned()], 4).unwrap().0;
+        let values: Vec<&str> =
+            watched.factors[1].levels.iter().map(|level| level.set[0].value.as_str()).collect();
+        assert_eq!(values, ["server=postgres", "server=postgres+cpu+waits"]);
+        let said = Experiment::from_job(
+            "[w]\nrw=write\nsize=4k\n",
+            "j.fio",
+            Path::new("/"),
+            &CommandLine { vary: vec!["bs=4k,8k".to_owned()], ..line },
+        );
+        let said = said.unwrap_err().to_string();
+        assert!(said.contains("--observe: server=postgres: only a command"), "{said}");
     }
 
     #[test]

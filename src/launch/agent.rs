@@ -10,11 +10,12 @@ use super::last_duty::{STARTS, die_in_order, last_duty};
 use super::stall::Rings;
 use super::time_limit::{Limit, TimeLimit};
 use super::{Answer, PROTOCOL, Reply, Request, Why};
-use crate::catalog::{EngineKind, LimitedBy, Runs};
+use crate::catalog::{EngineKind, LimitedBy, Runs, server_of};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{KernelLog, device_under, end_children, own_children};
 use crate::observe::{self, Observer};
 use crate::record::{FailureKind, KeptFile, Note, NoteKind, Outcome, Sample, Unit};
+use crate::sys::server::processes_of;
 use crate::target::{self, Released, TargetError};
 
 /// What is said where a job runs before it counts.
@@ -306,7 +307,12 @@ fn asked_for(
     if request.observe.is_empty() {
         return Ok(Vec::new());
     }
+    let server = request.observe.iter().find_map(|name| server_of(name));
+    // Only now: a hook may have started it.
+    let server =
+        server.map(processes_of).transpose().map_err(|reason| EngineError::Unsupported { reason })?;
     let place = observe::Place {
+        server,
         directory: task.directory.clone(),
         elsewhere: engine.written_elsewhere(task),
         watched: request.target.watched(),
@@ -330,6 +336,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut V
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
     let mut stopped_for = None;
+    let has_server = request.observe.iter().any(|name| server_of(name).is_some());
     let hooks = own_children();
     // Laying out is no part of what a time limit is for.
     let prepared = match unhung(reply, || Ok(engine.prepare(&task))) {
@@ -338,13 +345,16 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut V
     };
     let result = prepared.and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
-        let mut observers = observe::standard(&request.target.watched());
+        let mut observers = observe::standard(&request.target.watched(), has_server);
         observers.extend(asked_for(request, engine, &task)?);
         observers.iter_mut().for_each(|observer| observer.start());
         let limit = watched(limit_of(request.engine, request.task.timeout_s), reply);
         let outcome = engine.run(&task);
         stopped_for = limit.end();
         let mut outcome = outcome?;
+        if has_server {
+            observe::call_workers_clients(&mut outcome);
+        }
         observe::stop_all(&mut observers, &mut outcome);
         files.extend(observers.iter_mut().flat_map(|observer| observer.files()));
         if request.engine.descriptor().runs != Runs::Command {

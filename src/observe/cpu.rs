@@ -12,8 +12,8 @@ use std::rc::Rc;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, Function, HIDDEN, Programs, Refused, Seen, Sink, Spot, Symbols, Watch, Watched, io_uring_note,
-    is_io_urings_thread, lost_note,
+    Event, Function, HIDDEN, Programs, Refused, Seen, Sink, Spot, Symbols, Watch, Watched, Whose,
+    io_uring_note, is_io_urings_thread, lost_note,
 };
 use super::unseen::READER_DIED;
 use super::{Observer, Unseen};
@@ -38,8 +38,9 @@ const OTHER: &str = "other";
 const USER_ONLY: &str = "cpu: the kernel shows this user no samples inside it, so that its time is missing: run as root, or with \
                          CAP_PERFMON, or set kernel.perf_event_paranoid to 1";
 
-/// Watches all that this thread starts.
+/// Watches all that this thread starts, or others.
 pub struct CpuObserver {
+    whose: Whose,
     symbols: Symbols,
     watch: Result<Watch<Samples>, Refused>,
     /// Each sample has the program's stack, and not only its innermost function. That makes it dearer, and most programs lack the frame
@@ -54,9 +55,10 @@ pub struct CpuObserver {
 impl CpuObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
-    pub fn prepared(user_stacks: bool) -> CpuObserver {
+    pub(super) fn prepared(whose: Whose, user_stacks: bool) -> CpuObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
         CpuObserver {
+            whose,
             symbols: Symbols::of_the_kernel(),
             watch,
             user_stacks,
@@ -72,8 +74,12 @@ impl CpuObserver {
             Watched::Clock { of_machine, hertz: HERTZ, kernel, user_stacks }
         };
         let all = [clock(false), clock(true), Watched::Starts];
-        let watched = if machine { &all[..] } else { &all[..1] };
-        Watch::start(watched, Samples::new(self.symbols.clone()))
+        let watched = match (self.whose.are_others(), machine) {
+            (true, _) => &all[1..],
+            (false, true) => &all[..],
+            (false, false) => &all[..1],
+        };
+        Watch::start(&self.whose, watched, Samples::new(self.symbols.clone()))
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::Instant;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, Function, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, distortion_note,
-    lost_note,
+    Event, Function, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, Whose,
+    distortion_note, lost_note,
 };
 use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
@@ -25,8 +25,9 @@ const TRACEPOINTS: [&str; 2] = ["lock/contention_begin", "lock/contention_end"];
 /// The place of the first in the list of what is watched.
 const BEGIN: usize = 0;
 
-/// Watches the waits of all that this thread starts.
+/// Watches the waits of all that this thread starts, or of others.
 pub struct LocksObserver {
+    whose: Whose,
     symbols: Symbols,
     watch: Result<Watch<LockWaits>, Refused>,
     begun: Instant,
@@ -35,8 +36,9 @@ pub struct LocksObserver {
 impl LocksObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
-    pub fn prepared() -> LocksObserver {
+    pub(super) fn prepared(whose: Whose) -> LocksObserver {
         LocksObserver {
+            whose,
             symbols: Symbols::of_the_kernel(),
             watch: Err(Refused::Kernel(Errno::INVAL)),
             begun: Instant::now(),
@@ -63,7 +65,7 @@ impl LocksObserver {
             Watched::Tracepoint { id: begin.id, stack: true },
             Watched::Tracepoint { id: end.id, stack: false },
         ];
-        Watch::start(&watched, LockWaits::new(places, std::mem::take(&mut self.symbols)))
+        Watch::start(&self.whose, &watched, LockWaits::new(places, std::mem::take(&mut self.symbols)))
     }
 }
 

@@ -16,6 +16,7 @@ mod locks;
 mod per_operation;
 mod perf;
 mod rusage;
+mod server;
 mod subject;
 mod unseen;
 mod usage;
@@ -34,9 +35,13 @@ pub use fs::FsObserver;
 pub use locks::LocksObserver;
 pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
+pub use server::{ServerObserver, call_workers_clients};
 pub use unseen::Unseen;
 pub use waits::WaitsObserver;
 
+use perf::Whose;
+
+use crate::catalog::server_of;
 use crate::record::{KeptFile, Note, Outcome, Sample};
 
 /// The observer `blocks` whose events are kept as files, as an agent is asked for it.
@@ -74,10 +79,16 @@ pub trait Observer {
     }
 }
 
-/// The observers of every trial on `path`: resource use of the process and its children, and the device's counters.
+/// The observers of every trial on `path`: the device's counters, and resource use of the process and its children, unless a server does
+/// their work.
 #[must_use]
-pub fn standard(path: &Path) -> Vec<Box<dyn Observer>> {
-    vec![Box::new(RusageObserver::default()), Box::new(DeviceObserver::under(path))]
+pub fn standard(path: &Path, has_server: bool) -> Vec<Box<dyn Observer>> {
+    let mut all: Vec<Box<dyn Observer>> = Vec::new();
+    if !has_server {
+        all.push(Box::new(RusageObserver::default()));
+    }
+    all.push(Box::new(DeviceObserver::under(path)));
+    all
 }
 
 /// What an observer that is asked for by name is told of the trial.
@@ -91,16 +102,23 @@ pub struct Place {
     pub watched: PathBuf,
     /// Whether the load is a user's program: samples of it have its stack.
     pub is_program: bool,
+    /// Processes that run already and do the work: they are watched instead of what the trial starts.
+    pub server: Option<Vec<i32>>,
 }
 
 /// The observer of this name (those an experiment may ask for); `None`: there is none.
 #[must_use]
 pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
+    let server = place.server.as_deref();
+    if let (Some(server), Some(_)) = (server, server_of(name)) {
+        return Some(Box::new(ServerObserver::prepared(name, server)));
+    }
+    let whose = Whose::of(server);
     match name {
         "extents" => Some(Box::new(ExtentsObserver::of(&place.directory, place.elsewhere.clone()))),
-        "cpu" => Some(Box::new(CpuObserver::prepared(place.is_program))),
-        "locks" => Some(Box::new(LocksObserver::prepared())),
-        "waits" => Some(Box::new(WaitsObserver::prepared())),
+        "cpu" => Some(Box::new(CpuObserver::prepared(whose, place.is_program))),
+        "locks" => Some(Box::new(LocksObserver::prepared(whose))),
+        "waits" => Some(Box::new(WaitsObserver::prepared(whose))),
         "blocks" => Some(Box::new(BlocksObserver::prepared(place, false))),
         KEEPS_TRACES => Some(Box::new(BlocksObserver::prepared(place, true))),
         "fs" => Some(Box::new(FsObserver::prepared(place))),
@@ -114,7 +132,8 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
 /// # Errors
 /// The reason, with what helps.
 pub fn tried(name: &str) -> Result<Vec<Note>, Unseen> {
-    if name == NEEDS_NO_RIGHT {
+    // Which processes are a server's, each trial finds out.
+    if name == NEEDS_NO_RIGHT || server_of(name).is_some() {
         return Ok(Vec::new());
     }
     let instead = OF_A_DEVICE.contains(&name).then_some(SAME_RIGHTS);
@@ -210,7 +229,7 @@ mod tests {
     #[test]
     fn a_synced_write_is_seen_and_the_engines_values_stay() {
         let directory = tempfile::tempdir().unwrap();
-        let mut observers = standard(directory.path());
+        let mut observers = standard(directory.path(), false);
         observers.iter_mut().for_each(|observer| observer.start());
         let mut file = std::fs::File::create(directory.path().join("f")).unwrap();
         file.write_all(&vec![7; 1 << 20]).unwrap();

@@ -16,7 +16,7 @@ use std::time::Instant;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, distortion_note,
+    Event, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, Whose, distortion_note,
     io_uring_note, lost_note,
 };
 use super::unseen::READER_DIED;
@@ -65,8 +65,9 @@ const FOR_STORAGE: [&str; 8] = [
     "read_events", "do_io_getevents", "mutex_lock_io", "blkcg_maybe_throttle",
 ];
 
-/// Watches the sleep of all that this thread starts.
+/// Watches the sleep of all that this thread starts, or of others.
 pub struct WaitsObserver {
+    whose: Whose,
     symbols: Symbols,
     watch: Result<Watch<Sleeps>, Refused>,
     stacks: Option<KeptFile>,
@@ -76,9 +77,9 @@ pub struct WaitsObserver {
 impl WaitsObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
-    pub fn prepared() -> WaitsObserver {
+    pub(super) fn prepared(whose: Whose) -> WaitsObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
-        WaitsObserver { symbols: Symbols::of_the_kernel(), watch, stacks: None, begun: Instant::now() }
+        WaitsObserver { whose, symbols: Symbols::of_the_kernel(), watch, stacks: None, begun: Instant::now() }
     }
 
     fn watch(&mut self) -> Result<Watch<Sleeps>, Refused> {
@@ -93,13 +94,13 @@ impl WaitsObserver {
         let symbols = std::mem::take(&mut self.symbols);
         if let Some((id, fields)) = wakers::waking(&tracefs) {
             let sink = Sleeps::new(state, Some(Wakers::new(fields)), symbols.clone());
-            let watch = Watch::start(&[switches, Watched::OfMachine { id }], sink);
+            let watch = Watch::start(&self.whose, &[switches, Watched::OfMachine { id }], sink);
             if !matches!(watch, Err(Refused::Kernel(Errno::PERM | Errno::ACCESS))) {
                 return watch;
             }
         }
         // Who may not watch the whole machine sees the same sleeps, and not who ends them.
-        Watch::start(&[switches], Sleeps::new(state, None, symbols))
+        Watch::start(&self.whose, &[switches], Sleeps::new(state, None, symbols))
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use super::observed_names::observed;
-use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint};
+use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint, server_of};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
 
@@ -78,6 +78,12 @@ impl MetricNames {
             match observed(observer) {
                 Some(metrics) => names.add("", metrics),
                 None if metrics_of_tracepoint(observer).is_some() => {}
+                None if server_of(observer).is_some() => {
+                    names.add("", &OF_WORKERS);
+                    for name in OF_TRIAL[..4].iter().chain(&OF_WORKERS) {
+                        names.add("", &[&format!("client.{name}")]);
+                    }
+                }
                 // What another one reports, only the run tells.
                 None => {
                     names.open = true;

@@ -1,10 +1,10 @@
 //! What the kernel counts for each task (a thread, or the first thread of a process) in `/proc`.
 //!
-//! Enters: the text of `schedstat` and `stat` of a task. Leaves: how long it ran, waited for a processor and waited for storage, and
-//! since when it lives. It must not know what the task does.
+//! Enters: the text of `schedstat` and `stat` of a task. Leaves: how long it ran, waited for a processor and waited for storage,
+//! since when it lives, and which tasks a process has. It must not know what the task does.
 //! Sources: Documentation/scheduler/sched-stats.rst (`/proc/<pid>/schedstat`), proc_pid_stat(5), Documentation/accounting/delay-accounting.rst.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What `schedstat` says of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,10 @@ impl Scheduled {
 pub struct TaskStat {
     /// It has ended, and only its parent has to notice.
     pub is_zombie: bool,
+    /// Clock ticks outside the kernel.
+    pub user_ticks: u64,
+    /// Clock ticks in the kernel.
+    pub kernel_ticks: u64,
     /// When it began, in clock ticks since boot.
     pub started_ticks: u64,
     /// Clock ticks that it waited for block I/O; 0 where delays are not counted ([`delays_are_counted`]).
@@ -50,6 +54,8 @@ impl TaskStat {
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(TaskStat {
             is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            user_ticks: number(14)?,
+            kernel_ticks: number(15)?,
             started_ticks: number(22)?,
             storage_ticks: number(42)?,
         })
@@ -82,6 +88,19 @@ pub fn can_be_waited(waited_s: f64, lived_s: f64) -> bool {
     waited_s <= lived_s + seconds_of_ticks(1)
 }
 
+/// The directories of a process's threads; none when it is gone.
+#[must_use]
+pub fn tasks_of(process: i32) -> Vec<PathBuf> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    tasks.map(|task| task.path()).collect()
+}
+
+/// The number of the task whose directory in `/proc` this is.
+#[must_use]
+pub fn number_of(task: &Path) -> Option<i32> {
+    task.file_name()?.to_str()?.parse().ok()
+}
+
 /// Children of a task, zombies too, by the directory of the task in `/proc`.
 #[must_use]
 pub fn children_of(task: &Path) -> Vec<i32> {
@@ -105,7 +124,14 @@ mod tests {
     fn stat_is_read_behind_a_name_that_looks_like_fields() {
         let rest = (4..=52).map(|field| (field * 10).to_string()).collect::<Vec<_>>().join(" ");
         let read = TaskStat::parse(&format!("7 (a) S 1) Z {rest}\n"));
-        assert_eq!(read, Some(TaskStat { is_zombie: true, started_ticks: 220, storage_ticks: 420 }));
+        let expected = TaskStat {
+            is_zombie: true,
+            user_ticks: 140,
+            kernel_ticks: 150,
+            started_ticks: 220,
+            storage_ticks: 420,
+        };
+        assert_eq!(read, Some(expected));
         assert_eq!(TaskStat::parse("7 (a) S 1 2 3"), None);
     }
 

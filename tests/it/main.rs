@@ -82,6 +82,7 @@ mod report_program;
 mod resume;
 mod rooms;
 mod sandbox;
+mod server;
 mod settings_claims;
 mod spoiled;
 mod stolen_time;

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use super::left_out;
 use super::prepare::Prepared;
-use crate::catalog::CountedEvent;
+use crate::catalog::{CountedEvent, server_of};
 use crate::cli::Failure;
 use crate::engine::{self, EngineError};
 use crate::observe::{Uncountable, uncountable};
+use crate::sys::server::processes_of;
 use crate::workload::nearest;
 
 /// Reasons told; the rest is counted.
@@ -40,6 +41,7 @@ fn not_counted(name: &str) -> Option<String> {
 /// A [`Failure`] with exit code 2 that names each reason once, with the first cell it holds for.
 pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     events(prepared)?;
+    server(prepared)?;
     // (reason, the first cell, how many others)
     let mut found: Vec<(String, &str, u32)> = Vec::new();
     let mut add = |reason: String, cell| match found.iter_mut().find(|(known, ..)| *known == reason) {
@@ -82,6 +84,18 @@ pub(super) fn events(prepared: &Prepared) -> Result<(), Failure> {
     match local_observers(prepared).iter().find_map(|name| not_counted(name)) {
         Some(reason) => Err(Failure::request(reason).hint("nothing was touched; change it, or leave it out")),
         None => Ok(()),
+    }
+}
+
+/// Refuses a server that does not run and that no hook starts.
+fn server(prepared: &Prepared) -> Result<(), Failure> {
+    let is_started = prepared.surroundings.before.is_some();
+    let names = local_observers(prepared);
+    let named = names.iter().find_map(|name| server_of(name)).filter(|_| !is_started);
+    match named.map(processes_of) {
+        Some(Err(reason)) => Err(Failure::request(reason)
+            .hint("start it; or have a hook do it before each trial: --before 'systemctl restart …'")),
+        _ => Ok(()),
     }
 }
 

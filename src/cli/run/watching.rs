@@ -1,7 +1,9 @@
 //! What explaining runs: how many rounds, which observers, and how long that takes.
 
 use super::prepare::Prepared;
-use crate::catalog::{OR_A_TRACEPOINT, in_order, is_observer, named_twice, observer_names, observers_listed};
+use crate::catalog::{
+    OR_A_TRACEPOINT, in_order, is_observer, named_twice, observer_names, observers_listed, server_of,
+};
 use crate::cli::Failure;
 use crate::experiment::Experiment;
 use crate::plan::{Expected, Plan};
@@ -22,6 +24,12 @@ pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure>
             observers_listed()
         ))
         .hint("`assay help observers` says what each watches"));
+    }
+    if let Some(server) = only.iter().find(|name| server_of(name).is_some()) {
+        return Err(Failure::request(format!(
+            "{server} is a matter of the run: what it explains was counted for the command alone"
+        ))
+        .hint(format!("run it again with --observe {server} --explain")));
     }
     if let Some(name) = named_twice(only.iter().map(String::as_str)) {
         return Err(Failure::request(format!(
@@ -75,6 +83,8 @@ mod tests {
         assert!(all.contains(&"locks".to_owned()) && !all.contains(&"extents".to_owned()), "{all:?}");
         let some = ["waits", "cpu"].map(str::to_owned);
         assert_eq!(observers(&some).unwrap(), ["cpu", "waits"]);
+        let failure = observers(&["server=postgres".to_owned()]).unwrap_err();
+        assert_eq!(failure.code(), 2, "{failure}");
         let failure = observers(&["lock".to_owned()]).unwrap_err();
         assert_eq!(failure.code(), 2);
         assert!(failure.to_string().contains("no observer 'lock'"), "{failure}");

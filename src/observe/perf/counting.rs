@@ -8,7 +8,8 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 use rustix::io::Errno;
 
-use super::machine::{MoreFiles, set_filter};
+use super::filter::set_filter;
+use super::machine::MoreFiles;
 use super::{Refused, errno_of, processors};
 
 /// A tracepoint being counted, on each processor.

@@ -7,7 +7,6 @@
 //! they were written. Those that are only counted write nothing. As with [`super::Watch`] nothing outlives the process.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::event::lost_of;
+use super::filter::set_filter;
 use super::{LOST, Refused, SAMPLE, SETTLED_NS, errno_of, now_ns, processors};
 
 /// Bytes of all ring buffers together; each is a power of two within the other two.
@@ -34,9 +34,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 const NO_ID: u64 = u64::MAX;
 /// It has not ended yet.
 const NOT_ENDED: u64 = u64::MAX;
-// `_IO('$', 5)` and `_IOW('$', 6, char *)` of perf_event_open(2).
+// `_IO('$', 5)` of perf_event_open(2).
 const SET_OUTPUT: libc::Ioctl = 0x2405;
-const SET_FILTER: libc::Ioctl = 0x4008_2406;
 
 /// A tracepoint that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -394,14 +393,6 @@ fn read_all<R: Recorder>(
 fn set_output(point: RawFd, ring: RawFd) -> Result<(), Errno> {
     // SAFETY: both are open descriptors of perf events; the kernel checks that they fit.
     let result = unsafe { libc::ioctl(point, SET_OUTPUT, ring) };
-    if result < 0 { Err(errno_of(&std::io::Error::last_os_error())) } else { Ok(()) }
-}
-
-#[expect(unsafe_code, reason = "an ioctl that perf-event2 has no wrapper for")]
-pub(super) fn set_filter(point: RawFd, filter: &str) -> Result<(), Errno> {
-    let text = CString::new(filter).map_err(|_| Errno::INVAL)?;
-    // SAFETY: an open descriptor of a perf event, and a text with its end that outlives the call, which copies it.
-    let result = unsafe { libc::ioctl(point, SET_FILTER, text.as_ptr()) };
     if result < 0 { Err(errno_of(&std::io::Error::last_os_error())) } else { Ok(()) }
 }
 

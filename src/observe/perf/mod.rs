@@ -10,6 +10,7 @@
 mod counting;
 mod event;
 mod family;
+mod filter;
 mod machine;
 mod opened;
 mod pace;
@@ -21,6 +22,7 @@ mod tracefs;
 
 pub(in crate::observe) use counting::Counting;
 pub(in crate::observe) use event::Event;
+pub(in crate::observe) use family::Whose;
 pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use programs::{Programs, Spot};
 pub(in crate::observe) use readers::used as readers_used;
@@ -28,7 +30,7 @@ pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
 pub(in crate::observe) use tracefs::{Place, Tracefs, Tracepoint};
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -51,11 +53,12 @@ use pace::{Pace, Turn};
 const SETTLED_NS: u64 = 5_000_000;
 /// Between two times that the buffers are emptied: a buffer has room for some 200,000 events a second.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Types of records (perf_event_open(2)).
+/// Types of records (perf_event_open(2)); the last is what the fourth is called where a processor is watched and no thread.
 const LOST: u32 = 2;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const SWITCH: u32 = 14;
+const SWITCH_OF_PROCESSOR: u32 = 15;
 /// Of a `PERF_RECORD_SWITCH`: the thread leaves the processor.
 const SWITCHED_OUT: u16 = 1 << 13;
 
@@ -217,20 +220,31 @@ pub(in crate::observe) struct Watch<S> {
 }
 
 impl<S: Sink> Watch<S> {
-    /// Watches this thread, and all threads and processes that it starts from now on.
+    /// Watches these, and all threads and processes that they start from now on.
     ///
     /// # Errors
     /// Why the kernel refuses.
-    pub(in crate::observe) fn start(watched: &[Watched], sink: S) -> Result<Watch<S>, Refused> {
+    pub(in crate::observe) fn start(
+        whose: &Whose,
+        watched: &[Watched],
+        sink: S,
+    ) -> Result<Watch<S>, Refused> {
         let (rings, to_read) = channel::<Opened>();
         let (up, is_up) = channel::<()>();
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
-        let family = Family::new(watched);
-        let reader = std::thread::spawn(move || read_all(&up, &to_read, &told, family, sink));
+        // Of others only the whole machine can be watched, with what tells which threads are theirs.
+        let mut watched = watched.to_vec();
+        if whose.are_others() && !watched.contains(&Watched::Starts) {
+            watched.push(Watched::Starts);
+        }
+        let own = Family::new(whose, &watched);
+        let reader = std::thread::spawn(move || read_all(&up, &to_read, &told, own, sink));
         // A thread that is being started holds locks of the library, which a fork meanwhile would copy.
         let _ = is_up.recv();
-        let opened = open_all(watched)?;
+        let mut opened = open_all(whose, &watched)?;
+        // Only now: threads that were started before are listed, and those started since have told it.
+        opened.threads = whose.threads();
         let _ = rings.send(opened);
         Ok(Watch { reader, over })
     }
@@ -262,6 +276,8 @@ struct Opened {
     rings: Vec<Ring>,
     /// `None`: nothing takes over.
     pace: Option<Pace>,
+    /// Those that are watched from the beginning.
+    threads: HashSet<u32>,
 }
 
 impl Opened {
@@ -278,13 +294,13 @@ impl Opened {
     }
 }
 
-fn open_all(watched: &[Watched]) -> Result<Opened, Refused> {
+fn open_all(whose: &Whose, watched: &[Watched]) -> Result<Opened, Refused> {
     let processors = processors();
     let wanted = processors.len() * watched.len();
     let _more = MoreFiles::allowed(wanted);
     let mut refused = Refused::NoProcessors;
     for bytes in ring_sizes(wanted) {
-        match open_with(watched, &processors, *bytes) {
+        match open_with(whose, watched, &processors, *bytes) {
             // It may be that not so much memory may be locked.
             Err(Refused::Kernel(Errno::PERM)) => refused = Refused::Kernel(Errno::PERM),
             other => return other,
@@ -294,11 +310,16 @@ fn open_all(watched: &[Watched]) -> Result<Opened, Refused> {
 }
 
 /// With rings of so many bytes.
-fn open_with(watched: &[Watched], processors: &[usize], bytes: usize) -> Result<Opened, Refused> {
+fn open_with(
+    whose: &Whose,
+    watched: &[Watched],
+    processors: &[usize],
+    bytes: usize,
+) -> Result<Opened, Refused> {
     let mut rings = Vec::new();
     for processor in processors {
         for (number, what) in watched.iter().enumerate() {
-            match open(*what, *processor, bytes) {
+            match open(*what, whose.are_others(), *processor, bytes) {
                 Ok(sampler) => {
                     let (parts, turn) = (what.parts(), Turn::of(*what, watched));
                     rings.push(Ring { watched: number, parts, sampler, turn, lost: 0 });
@@ -316,7 +337,8 @@ fn open_with(watched: &[Watched], processors: &[usize], bytes: usize) -> Result<
         ring.sampler.enable().map_err(|error| Refused::Kernel(errno_of(&error)))?;
     }
     let pace = rings.iter().any(|ring| ring.turn == Turn::Second).then(Pace::counted);
-    Ok(Opened { rings, pace: pace.transpose().map_err(Refused::Kernel)? })
+    let pace = pace.transpose().map_err(Refused::Kernel)?;
+    Ok(Opened { rings, pace, threads: HashSet::new() })
 }
 
 fn errno_of(error: &std::io::Error) -> Errno {
@@ -352,6 +374,7 @@ fn read_all<S: Sink>(
     let reading = readers::join();
     let _ = up.send(());
     let Ok(mut opened) = to_read.recv() else { return Seen { sink, lost: 0, read: Read::default() } };
+    family.begins_with(std::mem::take(&mut opened.threads));
     let (mut waiting, mut lost) = (Waiting::default(), 0);
     while !over.load(Ordering::Acquire) {
         std::thread::sleep(PAUSE);
@@ -381,6 +404,10 @@ impl Ring {
                 SAMPLE => waiting.events.extend(Event::read(self.watched, self.parts, &bytes)),
                 SWITCH if record.misc() & SWITCHED_OUT == 0 => {
                     waiting.events.extend(Event::back(self.watched, &bytes));
+                }
+                SWITCH_OF_PROCESSOR if record.misc() & SWITCHED_OUT == 0 => {
+                    // First who was there before.
+                    waiting.events.extend(bytes.get(8..).and_then(|own| Event::back(self.watched, own)));
                 }
                 FORK => waiting.events.extend(Event::started(self.watched, &bytes)),
                 LOST => {
@@ -454,7 +481,7 @@ mod tests {
     #[test]
     fn events_are_handed_on_in_order_once_all_before_are_there() {
         let (mut waiting, mut sink) = (Waiting::default(), Times(Vec::new()));
-        let mut family = Family::new(&[]);
+        let mut family = Family::new(&Whose::Own, &[]);
         let at = |time_ns| Event { time_ns, ..Event::default() };
         waiting.events.extend([5, 9, 2].map(at));
         waiting.hand_on(6, &mut family, &mut sink);

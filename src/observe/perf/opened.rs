@@ -2,10 +2,13 @@
 //!
 //! Enters: what is watched, a processor, sizes. Leaves: a sampler that is not enabled yet.
 
+use std::os::fd::AsRawFd;
+
 use perf_event::events::{self, Software};
 use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::io::Errno;
 
+use super::filter::set_filter;
 use super::{Watched, errno_of};
 
 /// Bytes of a ring buffer: some 4000 events with stacks; fewer where a user may lock no more (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK), or
@@ -23,11 +26,11 @@ pub(super) fn ring_sizes(rings: usize) -> &'static [usize] {
     &RING_BYTES[first..]
 }
 
-/// Opens the events of one kind on one processor.
+/// Opens the events of one kind on one processor: of this thread and all that it starts, or of all threads there are.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn open(what: Watched, processor: usize, bytes: usize) -> Result<Sampler, Errno> {
+pub(super) fn open(what: Watched, of_all: bool, processor: usize, bytes: usize) -> Result<Sampler, Errno> {
     let build = |read: ReadFormat| {
         let mut builder = match what {
             Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
@@ -40,6 +43,7 @@ pub(super) fn open(what: Watched, processor: usize, bytes: usize) -> Result<Samp
             Watched::OfMachine { .. } => builder.any_pid(),
             Watched::Clock { of_machine: true, .. } => builder.any_pid().exclude_idle(true),
             Watched::Starts => builder.any_pid().task(true),
+            _ if of_all => builder.any_pid(),
             _ => builder.observe_self().inherit(true),
         };
         builder.one_cpu(processor).clockid(Clock::MONOTONIC);
@@ -64,7 +68,13 @@ pub(super) fn open(what: Watched, processor: usize, bytes: usize) -> Result<Samp
         if matches!(what, Watched::Switches { .. }) {
             builder.context_switch(true);
         }
-        builder.build().and_then(|counter| counter.sampled(bytes)).map_err(|error| errno_of(&error))
+        let sampler =
+            builder.build().and_then(|counter| counter.sampled(bytes)).map_err(|error| errno_of(&error))?;
+        if of_all && matches!(what, Watched::Switches { .. }) {
+            // Half of all switches are from the idle task.
+            set_filter(sampler.as_raw_fd(), "prev_pid != 0")?;
+        }
+        Ok(sampler)
     };
     // Linux 6.0 counts what was lost even where no later event tells it.
     match build(ReadFormat::LOST) {

@@ -1,7 +1,7 @@
 //! The workers of a program of another's making, followed from outside: how long they lived, and how long they waited.
 //!
-//! Enters: the number of the guard above the program, and looks at `/proc` now and then. Leaves: [`Lives`]. It must not know which
-//! program it is.
+//! Enters: the number of the guard above the program, or the processes of a server that runs already, and looks at `/proc` now and then.
+//! Leaves: [`Lives`]. It must not know which program it is.
 //!
 //! A worker is a thread of the program or of a process that it started. While one that starts others has them beside it, it counts only
 //! with the time that it ran, wanted to run or waited for storage: the rest it waits for them. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
@@ -10,13 +10,14 @@
 //! of the processor time was.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::sys::task::{
-    Scheduled, TaskStat, can_be_waited, children_of, delays_are_counted, seconds_of_ticks,
+use super::task::{
+    Scheduled, TaskStat, can_be_waited, children_of, delays_are_counted, number_of, seconds_of_ticks,
+    tasks_of,
 };
 
 /// The first look, and the least time between two.
@@ -28,17 +29,53 @@ const SHARE: u32 = 20;
 /// A look takes at most this share of the time until the next one.
 const MOST_COST: u32 = 50;
 
-/// What is known of all workers of a program that has ended; seconds.
+/// What is known of all workers when it is over; seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Lives {
+pub struct Lives {
     /// How long they lived, added up.
-    pub(super) wall_s: f64,
+    pub wall_s: f64,
     /// How long they ran.
-    pub(super) ran_s: f64,
+    pub ran_s: f64,
+    /// How much of that was outside the kernel.
+    pub user_s: f64,
     /// How long they were ready to run and had no processor.
-    pub(super) run_wait_s: f64,
+    pub run_wait_s: f64,
     /// How long they waited for block I/O; `None`: the kernel does not count it.
-    pub(super) storage_s: Option<f64>,
+    pub storage_s: Option<f64>,
+}
+
+/// What the kernel has counted for a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counts {
+    scheduled: Scheduled,
+    user_ticks: u64,
+    kernel_ticks: u64,
+    storage_ticks: u64,
+}
+
+impl Counts {
+    fn of(stat: &TaskStat, scheduled: Scheduled) -> Counts {
+        let TaskStat { user_ticks, kernel_ticks, storage_ticks, .. } = *stat;
+        Counts { scheduled, user_ticks, kernel_ticks, storage_ticks }
+    }
+
+    /// What was counted since then.
+    fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            scheduled: Scheduled {
+                ran_ns: self.scheduled.ran_ns.saturating_sub(before.scheduled.ran_ns),
+                waited_ns: self.scheduled.waited_ns.saturating_sub(before.scheduled.waited_ns),
+            },
+            user_ticks: self.user_ticks.saturating_sub(before.user_ticks),
+            kernel_ticks: self.kernel_ticks.saturating_sub(before.kernel_ticks),
+            storage_ticks: self.storage_ticks.saturating_sub(before.storage_ticks),
+        }
+    }
+
+    /// The share of the ticks outside the kernel.
+    fn user_share(&self) -> f64 {
+        self.user_ticks as f64 / (self.user_ticks + self.kernel_ticks).max(1) as f64
+    }
 }
 
 /// One thread.
@@ -50,13 +87,26 @@ struct Worker {
     seen_s: f64,
     /// Between the last look that saw it and the next one; `None`: it lives.
     ended_s: Option<f64>,
-    scheduled: Scheduled,
-    storage_ticks: u64,
+    counts: Counts,
+}
+
+/// Whose workers are followed.
+enum Whose {
+    /// Those of the program below this process.
+    Below(i32),
+    /// Those of these processes, which run already.
+    These {
+        processes: Vec<i32>,
+        /// Seconds since boot when it began to count.
+        since_s: f64,
+        /// What was counted before, by thread and the tick at which it began.
+        before: BTreeMap<(i32, u64), Counts>,
+    },
 }
 
 /// The workers that were seen so far.
-pub(super) struct Followed {
-    guard: i32,
+pub struct Followed {
+    whose: Whose,
     begun: Instant,
     next: Instant,
     delays: bool,
@@ -69,10 +119,33 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Follows the program below a guard that was just started.
-    pub(super) fn below(guard: i32) -> Followed {
+    #[must_use]
+    pub fn below(guard: i32) -> Followed {
+        Followed::whose(Whose::Below(guard))
+    }
+
+    /// Follows processes that run already, with all that they have started and will start, from now on.
+    #[must_use]
+    pub fn these(processes: Vec<i32>) -> Followed {
+        let since_s = since_boot_s();
+        let mut followed = Followed::whose(Whose::These { processes, since_s, before: BTreeMap::new() });
+        let mut found = BTreeMap::new();
+        followed.each_task(|_, task| {
+            let (stat, scheduled) = (TaskStat::of(task)?, Scheduled::of(task)?);
+            let thread = number_of(task)?;
+            found.insert((thread, stat.started_ticks), Counts::of(&stat, scheduled));
+            Some(thread)
+        });
+        if let Whose::These { before, .. } = &mut followed.whose {
+            *before = found;
+        }
+        followed
+    }
+
+    fn whose(whose: Whose) -> Followed {
         let now = Instant::now();
         Followed {
-            guard,
+            whose,
             begun: now,
             next: now + SHORTEST,
             delays: delays_are_counted(),
@@ -83,12 +156,13 @@ impl Followed {
     }
 
     /// How long until the next look.
-    pub(super) fn due_in(&self) -> Duration {
+    #[must_use]
+    pub fn due_in(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 
     /// Looks, when it is time to.
-    pub(super) fn look_when_due(&mut self) {
+    pub fn look_when_due(&mut self) {
         let now = Instant::now();
         if now < self.next {
             return;
@@ -98,10 +172,34 @@ impl Followed {
         self.next = Instant::now() + wait.max(now.elapsed() * MOST_COST);
     }
 
-    fn look(&mut self) {
-        let mut processes =
-            tasks_of(self.guard).iter().flat_map(|task| children_of(task)).collect::<Vec<_>>();
-        self.program = self.program.or(processes.first().copied());
+    /// Looks now.
+    pub fn look(&mut self) {
+        let mut workers = Vec::new();
+        let seen = self.each_task(|process, task| {
+            let (thread, worker) = noted(process, task)?;
+            workers.push((thread, worker));
+            Some(thread)
+        });
+        for (thread, (started_ticks, worker)) in workers {
+            let worker = self.since_the_beginning(thread, started_ticks, worker);
+            self.workers.insert(thread, worker);
+        }
+        let now_s = since_boot_s();
+        for (_, worker) in self.workers.iter_mut().filter(|(thread, _)| !seen.contains(*thread)) {
+            worker.ended_s = worker.ended_s.or(Some(f64::midpoint(worker.seen_s, now_s)));
+        }
+    }
+
+    /// Goes through all threads there are now; the numbers of those that `of` has seen.
+    fn each_task(&mut self, mut of: impl FnMut(i32, &Path) -> Option<i32>) -> BTreeSet<i32> {
+        let mut processes = match &self.whose {
+            Whose::Below(guard) => {
+                let found: Vec<i32> = tasks_of(*guard).iter().flat_map(|task| children_of(task)).collect();
+                self.program = self.program.or(found.first().copied());
+                found
+            }
+            Whose::These { processes, .. } => processes.clone(),
+        };
         let mut seen = BTreeSet::new();
         let mut at = 0;
         while at < processes.len() {
@@ -111,35 +209,30 @@ impl Followed {
                 let children = children_of(&task);
                 if !children.is_empty() {
                     self.parents.entry(process).or_default().extend(&children);
-                    processes.extend(children);
+                    // One of these may have been started by another of them.
+                    processes.extend(
+                        children.into_iter().filter(|child| !processes.contains(child)).collect::<Vec<_>>(),
+                    );
                 }
-                seen.extend(self.note(process, &task));
+                seen.extend(of(process, &task));
             }
         }
-        let now_s = since_boot_s();
-        for (_, worker) in self.workers.iter_mut().filter(|(thread, _)| !seen.contains(*thread)) {
-            worker.ended_s = worker.ended_s.or(Some(f64::midpoint(worker.seen_s, now_s)));
-        }
+        seen
     }
 
-    /// Takes the counts of one thread; its number, unless it is gone.
-    fn note(&mut self, process: i32, task: &std::path::Path) -> Option<i32> {
-        let thread: i32 = task.file_name()?.to_str()?.parse().ok()?;
-        let (stat, scheduled) = (TaskStat::of(task)?, Scheduled::of(task)?);
-        if stat.is_zombie {
-            return None;
-        }
-        let seen_s = since_boot_s();
-        // It began within the tick.
-        let began_s = (seconds_of_ticks(stat.started_ticks) + seconds_of_ticks(1) / 2.0).min(seen_s);
-        let storage_ticks = stat.storage_ticks;
-        let worker = Worker { process, began_s, seen_s, ended_s: None, scheduled, storage_ticks };
-        self.workers.insert(thread, worker);
-        Some(thread)
+    /// A thread as if it had begun when the first look came, if it is older.
+    fn since_the_beginning(&self, thread: i32, started_ticks: u64, worker: Worker) -> Worker {
+        let Whose::These { since_s, before, .. } = &self.whose else { return worker };
+        let counts = match before.get(&(thread, started_ticks)) {
+            Some(before) => worker.counts.since(before),
+            None => worker.counts,
+        };
+        Worker { began_s: worker.began_s.max(*since_s), counts, ..worker }
     }
 
-    /// What they came to, now that the program has ended, which lived for `program_s`.
-    pub(super) fn ended(self, program_s: f64) -> Lives {
+    /// What they came to, now that it is over; `program_s`: how long the program lived, if that is known exactly.
+    #[must_use]
+    pub fn ended(self, program_s: f64) -> Lives {
         let now_s = since_boot_s();
         let mut lives = Lives { storage_s: self.delays.then_some(0.0), ..Lives::default() };
         for (thread, worker) in &self.workers {
@@ -150,10 +243,12 @@ impl Followed {
             };
             let grown = if seen_s > 0.0 { (lived_s / seen_s).max(1.0) } else { 1.0 };
             let seconds = |ns: u64| ns as f64 / 1e9 * grown;
-            let (ran_s, run_wait_s) = (seconds(worker.scheduled.ran_ns), seconds(worker.scheduled.waited_ns));
+            let Counts { scheduled, storage_ticks, .. } = worker.counts;
+            let (ran_s, run_wait_s) = (seconds(scheduled.ran_ns), seconds(scheduled.waited_ns));
             lives.ran_s += ran_s;
+            lives.user_s += ran_s * worker.counts.user_share();
             lives.run_wait_s += run_wait_s;
-            let counted_s = seconds_of_ticks(worker.storage_ticks) * grown;
+            let counted_s = seconds_of_ticks(storage_ticks) * grown;
             let storage_s = Some(counted_s).filter(|counted_s| can_be_waited(*counted_s, lived_s));
             lives.storage_s = lives.storage_s.zip(storage_s).map(|(sum, storage_s)| sum + storage_s);
             let storage_s = storage_s.unwrap_or(0.0);
@@ -192,10 +287,17 @@ impl Worker {
     }
 }
 
-/// The directories of a process's threads.
-fn tasks_of(process: i32) -> Vec<PathBuf> {
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    tasks.map(|task| task.path()).collect()
+/// One thread with its number and the tick at which it began, as it is now; `None`: it is gone.
+fn noted(process: i32, task: &Path) -> Option<(i32, (u64, Worker))> {
+    let (stat, scheduled) = (TaskStat::of(task)?, Scheduled::of(task)?);
+    if stat.is_zombie {
+        return None;
+    }
+    let seen_s = since_boot_s();
+    // It began within the tick.
+    let began_s = (seconds_of_ticks(stat.started_ticks) + seconds_of_ticks(1) / 2.0).min(seen_s);
+    let worker = Worker { process, began_s, seen_s, ended_s: None, counts: Counts::of(&stat, scheduled) };
+    Some((number_of(task)?, (stat.started_ticks, worker)))
 }
 
 /// Seconds on the clock by which the kernel says when a task began.
@@ -209,9 +311,9 @@ mod tests {
     use super::*;
 
     fn worker(process: i32, lived_s: f64, ran_ns: u64, waited_ns: u64) -> Worker {
-        let scheduled = Scheduled { ran_ns, waited_ns };
+        let counts = Counts { scheduled: Scheduled { ran_ns, waited_ns }, ..Counts::default() };
         let (seen_s, ended_s) = (100.0 + lived_s / 2.0, Some(100.0 + lived_s));
-        Worker { process, began_s: 100.0, seen_s, ended_s, scheduled, storage_ticks: 0 }
+        Worker { process, began_s: 100.0, seen_s, ended_s, counts }
     }
 
     /// Process 7 has these children.
@@ -251,7 +353,7 @@ mod tests {
         };
         let known = ended(parent);
         assert_eq!(known.storage_s, Some(0.0));
-        parent.storage_ticks = 1_000_000;
+        parent.counts.storage_ticks = 1_000_000;
         let wrong = ended(parent);
         assert_eq!((wrong.storage_s, wrong.wall_s), (None, known.wall_s));
     }
@@ -260,6 +362,32 @@ mod tests {
     fn a_program_alone_lived_as_long_as_it_ran_to_its_end() {
         let lives = followed(7, &[(7, worker(7, 1.0, 1, 0))], &[]).ended(1.25);
         assert!((lives.wall_s - 1.25).abs() < 1e-9, "{lives:?}");
+    }
+
+    #[test]
+    fn of_a_server_that_runs_already_only_what_comes_counts() {
+        // A thread that has lived and run before, and lives on.
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo; read x; echo; read x"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut byte = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
+        let process = i32::try_from(child.id()).unwrap();
+        let ran_before = Scheduled::of(Path::new(&format!("/proc/{process}"))).unwrap();
+        let mut followed = Followed::these(vec![process]);
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n").unwrap();
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
+        followed.look();
+        assert_eq!(followed.workers.len(), 1);
+        let lived_s = followed.begun.elapsed().as_secs_f64();
+        let lives = followed.ended(0.0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(lives.ran_s * 1e9 < ran_before.ran_ns as f64, "{lives:?} {ran_before:?}");
+        assert!(lives.wall_s > 0.0 && lives.wall_s <= lived_s + 0.02, "{lives:?} {lived_s}");
     }
 
     #[test]
