@@ -1,12 +1,14 @@
 //! Whether files of a place can be read and written past the page cache, and really are.
 //!
 //! Enters: a directory, file or device. Leaves: the fact `o_direct`. A filesystem may take O_DIRECT and use the page cache all the
-//! same (ext4 with data=journal, or with encryption): the kernel says so by an alignment of 0 in statx(2), and a block written to a
-//! file without a name is found in the cache by cachestat(2), before Linux 6.5 by mincore(2). The file is gone when it is closed.
+//! same (ext4 with data=journal, or with encryption; btrfs since Linux 6.15 for files with checksums): the kernel says so by an alignment of
+//! 0 in statx(2), and a block written to a file without a name is found in the cache by cachestat(2), before Linux 6.5 by mincore(2).
+//! btrfs takes it out of the cache again, but not from under a mapping, as a direct write does. The file is gone when it is closed.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
@@ -14,6 +16,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// What the fact says where O_DIRECT is taken and the page cache is used.
 pub const FALLS_BACK: &str = "falls back to the page cache";
+/// The same of writes alone.
+pub const WRITES_FALL_BACK: &str = "writes fall back to the page cache";
 /// Aligned for every device: a page.
 const BLOCK: usize = 4096;
 
@@ -21,8 +25,8 @@ const BLOCK: usize = 4096;
 #[repr(C, align(4096))]
 struct Block([u8; BLOCK]);
 
-/// `yes`, with the alignments when the kernel tells them, `no`, [`FALLS_BACK`], or `unknown` with the reason. A file is opened;
-/// nothing is written, so that it may be asked before any trial.
+/// `yes`, with the alignments when the kernel tells them, `no`, [`FALLS_BACK`], [`WRITES_FALL_BACK`], or `unknown` with the reason. A file
+/// is opened; nothing is written, so that it may be asked before any trial.
 #[must_use]
 pub(super) fn direct_io(path: &Path) -> String {
     found(path, false)
@@ -55,8 +59,12 @@ fn found(path: &Path, writes: bool) -> String {
         Err(rustix::io::Errno::INVAL) => return "no".to_owned(),
         Err(error) => return format!("unknown ({})", std::io::Error::from(error)),
     };
-    if is_in_memory(&file) || (writes && is_directory && is_cached_after_a_write(&file)) {
+    let tries = writes && is_directory;
+    if is_in_memory(&file) || (tries && is_cached_after_a_write(&file)) {
         return FALLS_BACK.to_owned();
+    }
+    if tries && stays_cached_below_a_write(&file) {
+        return WRITES_FALL_BACK.to_owned();
     }
     match statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => "yes".to_owned(),
@@ -86,8 +94,20 @@ fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
 /// Whether a block that was written lies in the page cache. Where it cannot be written, or the kernel cannot tell: no.
 fn is_cached_after_a_write(mut file: &File) -> bool {
     let block = Block([0; BLOCK]);
-    let cached = || cached_pages(file).or_else(|| mapped_pages(file));
+    let cached = || cached_pages(file).or_else(|| Mapped::of(file)?.pages());
     file.write_all(&block.0).is_ok() && cached().is_some_and(|pages| pages > 0)
+}
+
+/// Whether a block that a mapping holds in the page cache stays there when it is written again: a write past the cache takes it out, one
+/// through it does not, whatever is taken out afterwards.
+fn stays_cached_below_a_write(file: &File) -> bool {
+    let block = Block([0; BLOCK]);
+    let Some(mapped) = Mapped::of(file).filter(|_| file.metadata().is_ok_and(|found| found.len() > 0)) else {
+        return false;
+    };
+    mapped.touch();
+    let before = mapped.pages();
+    before == Some(1) && file.write_all_at(&block.0, 0).is_ok() && mapped.pages() == Some(1)
 }
 
 /// Pages of the first block that the cache holds.
@@ -102,19 +122,42 @@ fn cached_pages(file: &File) -> Option<u64> {
     (result == 0).then_some(found[0])
 }
 
-/// The same of kernels without cachestat(2): the block is mapped, and not touched.
-#[expect(unsafe_code, reason = "no library wraps mincore(2)")]
-fn mapped_pages(file: &File) -> Option<u64> {
-    let mut found = 0_u8;
-    // SAFETY: a new mapping of the block, at an address of the kernel's choice and given back below;
-    // nothing reads it. mincore(2) writes a byte a page, and no page is smaller than the block.
-    let result = unsafe {
-        let address = mmap(std::ptr::null_mut(), BLOCK, ProtFlags::READ, MapFlags::SHARED, file, 0).ok()?;
-        let result = libc::mincore(address, BLOCK, &raw mut found);
-        munmap(address, BLOCK).ok()?;
-        result
-    };
-    (result == 0).then_some(u64::from(found & 1))
+/// A mapping of a file's first block, which nobody writes to.
+struct Mapped(*mut libc::c_void);
+
+impl Mapped {
+    /// `None`: it cannot be mapped.
+    #[expect(unsafe_code, reason = "a mapping of a file is not known to stay as it is")]
+    fn of(file: &File) -> Option<Mapped> {
+        // SAFETY: a new mapping of the block, at an address of the kernel's choice and given back when this is dropped.
+        let address =
+            unsafe { mmap(std::ptr::null_mut(), BLOCK, ProtFlags::READ, MapFlags::SHARED, file, 0) };
+        Some(Mapped(address.ok()?))
+    }
+
+    /// Reads a byte of it, so that the block is in the cache, and mapped.
+    #[expect(unsafe_code, reason = "reads through a mapping")]
+    fn touch(&self) {
+        // SAFETY: the first byte of a mapping that is there; the file is this process's own and has the block.
+        std::hint::black_box(unsafe { self.0.cast::<u8>().read_volatile() });
+    }
+
+    /// Pages of it that are in memory, without cachestat(2).
+    #[expect(unsafe_code, reason = "no library wraps mincore(2)")]
+    fn pages(&self) -> Option<u64> {
+        let mut found = 0_u8;
+        // SAFETY: mincore(2) writes a byte a page of this mapping, and no page is smaller than the block.
+        let result = unsafe { libc::mincore(self.0, BLOCK, &raw mut found) };
+        (result == 0).then_some(u64::from(found & 1))
+    }
+}
+
+impl Drop for Mapped {
+    #[expect(unsafe_code, reason = "gives the mapping back")]
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `of` has made, which nothing refers to any more.
+        let _ = unsafe { munmap(self.0, BLOCK) };
+    }
 }
 
 /// The same number on every architecture. Source: include/uapi/asm-generic/unistd.h of Linux 6.5.
@@ -140,9 +183,10 @@ mod tests {
     fn a_mapping_tells_what_the_cache_holds() {
         let mut file = tempfile::tempfile().unwrap();
         file.set_len(BLOCK as u64).unwrap();
-        assert_eq!(mapped_pages(&file), Some(0), "nothing was read or written");
+        let pages = |file: &File| Mapped::of(file).unwrap().pages();
+        assert_eq!(pages(&file), Some(0), "nothing was read or written");
         file.write_all(&[0; BLOCK]).unwrap();
-        assert_eq!(mapped_pages(&file), Some(1));
+        assert_eq!(pages(&file), Some(1));
     }
 
     #[test]
@@ -166,7 +210,10 @@ mod tests {
     fn nothing_stays_of_the_trial() {
         let directory = tempfile::tempdir().unwrap();
         let found = direct_io_tried(directory.path());
-        assert!(["yes", "no", "unknown", FALLS_BACK].iter().any(|word| found.starts_with(word)), "{found}");
+        assert!(
+            ["yes", "no", "unknown", FALLS_BACK, WRITES_FALL_BACK].iter().any(|word| found.starts_with(word)),
+            "{found}"
+        );
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

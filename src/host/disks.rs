@@ -1,14 +1,16 @@
 //! All devices that I/O of a path meets: those of its filesystem, the disks below them, and what shares those disks.
 //!
 //! Enters: a path, `/sys`. Leaves: [`Disks`]. Device mapper (LVM, LUKS) and md put devices on others, whose other users are seen in no
-//! counter of the upper one; btrfs and bcachefs are on several devices, of which the mount names one.
+//! counter of the upper one; btrfs and bcachefs are on several devices, of which the mount names one, and XFS may have its log and the data
+//! of files on others.
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::device::{BlockDevice, DeviceCounters, device_or_part_under_in};
 use super::roots::{Roots, chosen, names, text};
 use crate::record::HostFacts;
+use crate::sys::mountinfo::{mount_of, table};
 
 /// Filesystems of several devices, with the directory that the kernel lists the devices of each in.
 const SEVERAL: [(&str, &str); 2] = [("fs/btrfs", "devices"), ("fs/bcachefs", "")];
@@ -56,7 +58,15 @@ impl Disks {
         let part = device_or_part_under_in(roots, path)?;
         let is_device = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
         let members = if is_device { Vec::new() } else { members(roots, &part) };
-        Ok(Disks::on(if members.is_empty() { vec![part] } else { members }))
+        let mut own = if members.is_empty() { vec![part] } else { members };
+        if !is_device {
+            let mut others: Vec<BlockDevice> = Vec::new();
+            others
+                .extend(named_by_mount(path).iter().filter_map(|at| device_or_part_under_in(roots, at).ok()));
+            others.retain(|device| !own.contains(device));
+            own.append(&mut others);
+        }
+        Ok(Disks::on(own))
     }
 
     /// Of a filesystem on these devices or partitions.
@@ -194,6 +204,19 @@ fn parts(disk: &BlockDevice, passed: &[BlockDevice]) -> Vec<BlockDevice> {
     all.filter(is_part).collect()
 }
 
+/// The devices of XFS's log and of its realtime section, where they are others.
+fn named_by_mount(path: &Path) -> Vec<PathBuf> {
+    let mount = path.canonicalize().ok().and_then(|path| mount_of(&table(), &path));
+    let mount = mount.filter(|mount| mount.kind == "xfs");
+    let options = mount.map(|mount| mount.options).unwrap_or_default();
+    let named = |option: &str| {
+        let (key, device) = option.split_once('=')?;
+        let is_device = matches!(key, "logdev" | "rtdev") && device.starts_with("/dev/");
+        is_device.then(|| PathBuf::from(device))
+    };
+    options.split(',').filter_map(named).collect()
+}
+
 /// All devices of the filesystem that is on this one, where it is of a kind with several; else none.
 fn members(roots: &Roots, part: &BlockDevice) -> Vec<BlockDevice> {
     for (kind, below) in SEVERAL {
@@ -258,7 +281,7 @@ mod tests {
             self
         }
 
-        fn sys(&self, path: &str) -> std::path::PathBuf {
+        fn sys(&self, path: &str) -> PathBuf {
             self.root.path().join("sys/devices").join(path)
         }
 

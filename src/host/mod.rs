@@ -36,7 +36,7 @@ pub use descendants::{
     that_hang, unnoticed_death,
 };
 pub use device::{BlockDevice, DeviceCounters, device_or_part_under, device_under, device_under_in};
-pub use direct_io::{FALLS_BACK, direct_io_tried};
+pub use direct_io::{FALLS_BACK, WRITES_FALL_BACK, direct_io_tried};
 pub use disks::Disks;
 pub use interference::{Disturbance, Interference, Limits, moment};
 pub use kernel_log::KernelLog;

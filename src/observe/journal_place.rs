@@ -25,6 +25,20 @@ pub(super) fn read(kind: &str, head: &[u8], starts_at: u64) -> Option<JournalRan
     JournalRange::new(first.checked_add(starts_at)?, end.checked_add(starts_at)?)
 }
 
+/// Whether the journal of a filesystem of this kind lies on another device.
+pub(super) fn is_elsewhere(kind: &str, head: &[u8]) -> bool {
+    let number = |at: usize| head.get(at..).and_then(|rest| rest.first_chunk()).copied();
+    match kind {
+        "xfs" => head.starts_with(b"XFSB") && head.get(48..56) == Some(&[0; 8]),
+        // No inode here has it, and `s_journal_dev` says which device.
+        "ext4" => {
+            let device = number(EXT4_AT + 0xe4).map(u32::from_le_bytes);
+            number(EXT4_AT + 0xe0) == Some([0; 4]) && device.is_some_and(|device| device != 0)
+        }
+        _ => false,
+    }
+}
+
 fn xfs(head: &[u8]) -> Option<(u64, u64)> {
     let u32_at = |at: usize| Some(u64::from(u32::from_be_bytes(*head.get(at..)?.first_chunk()?)));
     let u64_at = |at: usize| Some(u64::from_be_bytes(*head.get(at..)?.first_chunk()?));

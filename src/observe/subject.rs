@@ -31,6 +31,8 @@ pub(super) struct Subject {
     pub(super) kind: Option<String>,
     /// Where its journal lies on the disk, where that is known.
     pub(super) journal: Option<JournalRange>,
+    /// Its journal lies on another device.
+    pub(super) journal_is_elsewhere: bool,
     /// The sector of the disk at which the partition begins; 0 for the disk.
     pub(super) starts_at: u64,
     /// What the queue says of the device's cache.
@@ -58,10 +60,10 @@ impl Subject {
             path.canonicalize().ok().filter(|_| !is_device).and_then(|path| mount_of(&table(), &path));
         let kind = mount.map(|mount| mount.kind);
         let starts_at = text(&part, "start").and_then(|text| text.parse().ok()).unwrap_or(0);
-        let journal = kind.as_deref().and_then(|kind| {
-            let head = head_of(&part, part_number)?;
-            journal_place::read(kind, &head, starts_at)
-        });
+        let head = kind.as_deref().and_then(|kind| Some((kind, head_of(&part, part_number)?)));
+        let head = head.as_ref();
+        let journal = head.and_then(|(kind, head)| journal_place::read(kind, head, starts_at));
+        let journal_is_elsewhere = head.is_some_and(|(kind, head)| journal_place::is_elsewhere(kind, head));
         let write_cache = text(&disk, "queue/write_cache").and_then(|says| match says.as_str() {
             "write back" => Some(WriteCache::Back),
             "write through" => Some(WriteCache::Through),
@@ -70,12 +72,14 @@ impl Subject {
         let queues =
             disk.sys.join("mq").read_dir().ok().and_then(|queues| u32::try_from(queues.count()).ok());
         let (disk, name) = (disk_number, disk.name);
-        Ok(Subject { name, disk, part: part_number, kind, journal, starts_at, write_cache, queues })
+        let part = part_number;
+        Ok(Subject { name, disk, part, kind, journal, journal_is_elsewhere, starts_at, write_cache, queues })
     }
 
-    /// The filesystem, if the audit of flushes knows its rules.
+    /// The filesystem, if the audit of flushes knows its rules. It knows none for a journal on another device, which is not seen.
     pub(super) fn filesystem(&self) -> Option<Filesystem> {
-        Filesystem::ALL.into_iter().find(|known| Some(known.name()) == self.kind.as_deref())
+        let known = Filesystem::ALL.into_iter().find(|known| Some(known.name()) == self.kind.as_deref());
+        known.filter(|_| !self.journal_is_elsewhere)
     }
 
     /// The kernel's filter for events of bios and requests.
@@ -124,12 +128,16 @@ mod tests {
             part: part.parse().unwrap(),
             kind: Some("ext4".to_owned()),
             journal: None,
+            journal_is_elsewhere: false,
             starts_at: 0,
             write_cache: None,
             queues: None,
         };
         assert_eq!(subject("8:0", "8:1").filter(), "dev == 8388608 || dev == 8388609");
         assert_eq!(subject("7:3", "7:3").filter(), "dev == 7340035");
-        assert_eq!(subject("7:3", "7:3").filesystem(), Some(Filesystem::Ext4));
+        let mut whole = subject("7:3", "7:3");
+        assert_eq!(whole.filesystem(), Some(Filesystem::Ext4));
+        whole.journal_is_elsewhere = true;
+        assert_eq!(whole.filesystem(), None, "what is not seen is not judged");
     }
 }

@@ -4,7 +4,8 @@
 //! Leaves: [`Lives`]. It must not know which program it is.
 //!
 //! A worker is a thread of the program or of a process that it started. While one that starts others has them beside it, it counts only
-//! with the time that it ran, wanted to run or waited for storage: the rest it waits for them. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
+//! with the time that it ran, wanted to run or waited for storage: the rest it waits for them. So does one that hardly ever ran, beside
+//! others that did: it has nothing to do. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
 //! passed, so that what is missed between the last look and a worker's end is about a fortieth of its life; by how much the counts
 //! grew until then is taken to be as before. Processes that come and go between two looks are not seen: [`Lives::ran_s`] says how much
 //! of the processor time was.
@@ -28,6 +29,9 @@ const LONGEST: Duration = Duration::from_millis(250);
 const SHARE: u32 = 20;
 /// A look takes at most this share of the time until the next one.
 const MOST_COST: u32 = 50;
+
+/// A thread that ran less than this share of what the busiest did, and that seldom, has nothing to do.
+const IDLE: f64 = 0.05;
 
 /// What is known of all workers when it is over; seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -65,6 +69,7 @@ impl Counts {
             scheduled: Scheduled {
                 ran_ns: self.scheduled.ran_ns.saturating_sub(before.scheduled.ran_ns),
                 waited_ns: self.scheduled.waited_ns.saturating_sub(before.scheduled.waited_ns),
+                times: self.scheduled.times.saturating_sub(before.scheduled.times),
             },
             user_ticks: self.user_ticks.saturating_sub(before.user_ticks),
             kernel_ticks: self.kernel_ticks.saturating_sub(before.kernel_ticks),
@@ -235,6 +240,11 @@ impl Followed {
     pub fn ended(self, program_s: f64) -> Lives {
         let now_s = since_boot_s();
         let mut lives = Lives { storage_s: self.delays.then_some(0.0), ..Lives::default() };
+        let most = |of: fn(&Scheduled) -> u64| {
+            self.workers.values().map(|worker| of(&worker.counts.scheduled)).max()
+        };
+        let (longest_ns, most_times) = (most(|counted| counted.ran_ns), most(|counted| counted.times));
+        let is_little = |of: u64, most: Option<u64>| (of as f64) < IDLE * most.unwrap_or(0) as f64;
         for (thread, worker) in &self.workers {
             let seen_s = worker.seen_s - worker.began_s;
             let lived_s = match self.program {
@@ -253,7 +263,11 @@ impl Followed {
             lives.storage_s = lives.storage_s.zip(storage_s).map(|(sum, storage_s)| sum + storage_s);
             let storage_s = storage_s.unwrap_or(0.0);
             // While its children live, it counts with what it does besides waiting for them.
-            let alone_s = lived_s - self.beside_children_s(worker, worker.began_s + lived_s, now_s);
+            let is_idle = is_little(scheduled.ran_ns, longest_ns) && is_little(scheduled.times, most_times);
+            let alone_s = match is_idle {
+                true => 0.0,
+                false => lived_s - self.beside_children_s(worker, worker.began_s + lived_s, now_s),
+            };
             lives.wall_s += alone_s.max(ran_s + run_wait_s + storage_s).min(lived_s);
         }
         lives
@@ -311,7 +325,7 @@ mod tests {
     use super::*;
 
     fn worker(process: i32, lived_s: f64, ran_ns: u64, waited_ns: u64) -> Worker {
-        let counts = Counts { scheduled: Scheduled { ran_ns, waited_ns }, ..Counts::default() };
+        let counts = Counts { scheduled: Scheduled { ran_ns, waited_ns, times: 100 }, ..Counts::default() };
         let (seen_s, ended_s) = (100.0 + lived_s / 2.0, Some(100.0 + lived_s));
         Worker { process, began_s: 100.0, seen_s, ended_s, counts }
     }
@@ -342,6 +356,19 @@ mod tests {
         // One that lives as long as its parent leaves it what it ran.
         let all = followed(7, &[workers[0], (8, worker(8, 4.0, 0, 0))], &[8]).ended(4.0);
         assert!((all.wall_s - (0.2 + 4.0)).abs() < 1e-9, "{all:?}");
+    }
+
+    #[test]
+    fn a_thread_that_hardly_ever_ran_has_nothing_to_do() {
+        let busy = worker(7, 4.0, 1_000_000_000, 0);
+        let mut idle = worker(7, 4.0, 10_000_000, 0);
+        // Seldom on a processor, and long each time, or often and short: it works.
+        let wall_s = |other: Worker| followed(7, &[(7, busy), (8, other)], &[]).ended(4.0).wall_s;
+        assert!((wall_s(idle) - 8.0).abs() < 1e-9);
+        idle.counts.scheduled.times = 4;
+        assert!((wall_s(idle) - 4.02).abs() < 1e-9, "{}", wall_s(idle));
+        idle.counts.scheduled.ran_ns = 60_000_000;
+        assert!((wall_s(idle) - 8.0).abs() < 1e-9);
     }
 
     #[test]

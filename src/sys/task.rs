@@ -13,6 +13,8 @@ pub struct Scheduled {
     pub ran_ns: u64,
     /// Nanoseconds ready to run, without a processor.
     pub waited_ns: u64,
+    /// How often it was given one.
+    pub times: u64,
 }
 
 impl Scheduled {
@@ -20,7 +22,8 @@ impl Scheduled {
     #[must_use]
     pub fn parse(text: &str) -> Option<Scheduled> {
         let mut fields = text.split_whitespace().map(str::parse);
-        Some(Scheduled { ran_ns: fields.next()?.ok()?, waited_ns: fields.next()?.ok()? })
+        let mut next = || fields.next()?.ok();
+        Some(Scheduled { ran_ns: next()?, waited_ns: next()?, times: next()? })
     }
 
     /// Of the task whose directory in `/proc` this is; `None` where the kernel does not count it, or the task is gone.
@@ -115,8 +118,8 @@ mod tests {
     #[test]
     fn schedstat_has_time_run_and_time_waited() {
         let read = Scheduled::parse("1813482 60409 17\n");
-        assert_eq!(read, Some(Scheduled { ran_ns: 1_813_482, waited_ns: 60_409 }));
-        assert_eq!(Scheduled::parse("0"), None);
+        assert_eq!(read, Some(Scheduled { ran_ns: 1_813_482, waited_ns: 60_409, times: 17 }));
+        assert_eq!(Scheduled::parse("0 0"), None);
         assert_eq!(Scheduled::parse("a b c"), None);
     }
 

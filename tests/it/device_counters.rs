@@ -7,9 +7,11 @@ use assay::engine::EngineKind;
 use assay::workload::{JobFile, Workload};
 
 use crate::agreement::{Amounts, amounts, job_files};
+use crate::failing_case::Mounted;
 use crate::loop_device::LoopDevice;
 use crate::native_engine::{done, work};
 use crate::sandbox::Sandbox;
+use crate::target_bench::can_make;
 use crate::tools;
 
 /// Larger blocks the kernel splits: a request to a loop device has at most 128 pages that do not lie together.
@@ -94,4 +96,42 @@ fn the_devices_own_counters_agree_with_both_engines() {
             assert_eq!(ran[0], ran[1], "{}: native, fio", path.display());
         }
     }
+}
+
+/// The log of XFS on another device: its writes count, and an audit that cannot see them decides nothing.
+#[test]
+fn what_xfs_writes_to_its_log_elsewhere_is_counted() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let [data, log] =
+        ["data.img", "log.img"].map(|image| LoopDevice::on(&sandbox.path().join(image), 320 << 20));
+    let (Some(data), Some(log)) = (data, log) else { return };
+    let [data_path, log_path] = [&data, &log].map(|device| device.path.to_str().unwrap());
+    let logdev = format!("logdev={log_path}");
+    let mkfs = ["-q", "-f", "-l", &format!("{logdev},size=64m"), data_path];
+    assert!(std::process::Command::new("/usr/sbin/mkfs.xfs").args(mkfs).status().unwrap().success());
+    let Some(mounted) = Mounted::new(&sandbox, "there", &["-o", &logdev, data_path]) else { return };
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=512k\nfsync=1\n");
+    let before = counted(&log)["write"];
+    let there = mounted.0.to_str().unwrap();
+    let words = [
+        "run", "job.fio", "-q", "--aa", "--rounds", "1", "--no-lead-in", "--observe", "blocks",
+        "--directory", there,
+    ];
+    sandbox.succeed(&words);
+    let (ios, bytes) = counted(&log)["write"];
+    assert!(ios - before.0 >= 128, "{ios} writes of the log");
+    let run = sandbox.export("1");
+    let value = |trial: &assay::record::Trial, name: &str| {
+        let of = |(at, _): &&(u32, f64)| run.metrics[*at as usize].name == name;
+        trial.values.iter().find(of).map_or(0.0, |(_, value)| *value)
+    };
+    let written: f64 = run.trials.iter().map(|trial| value(trial, "dev.write_bytes")).sum();
+    let logged = (bytes - before.1) as f64;
+    assert!(written > logged, "{written} of which {logged} in the log");
+    let notes: Vec<&str> = run.trials[0].notes.iter().map(|note| &*note.text).collect();
+    let said = notes.iter().any(|note| note.contains("UNDECIDABLE, its journal is on another device"));
+    assert!(said, "{notes:?}");
 }

@@ -463,6 +463,41 @@ fn direct_io_that_is_none_is_said_before_the_first_trial() {
     assert!(sandbox.export("1").notes.iter().any(|note| note.text.starts_with(warning)));
 }
 
+/// btrfs takes what it has buffered out of the cache again, and reads past it.
+#[test]
+fn direct_writes_that_are_none_are_said_of_jobs_that_write() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = bench("[w]\nrw=${rw}\nbs=4k\nsize=256k\ndirect=1\n");
+    let levels = ["mount=default", "mount=nodatacow"];
+    let target =
+        ["-t", "loop:128m", "-t", "fs=btrfs", "--vary", "mount=default,nodatacow", "--vary", "rw=write,read"];
+    let output = sandbox.run(&[&["run", "job.fio", "--rounds", "1", "--no-lead-in"][..], &target].concat());
+    let said = errors(&output);
+    assert!(output.status.success(), "{said}");
+    let run = sandbox.export("1");
+    let first = run.trials.iter().find(|trial| trial.cell == 0).unwrap();
+    let found = run.facts[first.facts.unwrap() as usize].get("o_direct").unwrap();
+    // Before Linux 6.15 they go past it.
+    let falls_back = found == "writes fall back to the page cache";
+    assert!(falls_back || found.starts_with("yes"), "{found}");
+    assert!(falls_back || !kernel_is_at_least(6, 15), "{found}");
+    assert_eq!(
+        said.contains("warning: mount=default rw=write: with direct=1 writes fall back"),
+        falls_back,
+        "{said}"
+    );
+    assert!(!said.contains(&format!("{} rw=read: with direct=1", levels[0])), "{said}");
+    assert!(!said.contains(&format!("{} rw=write: with direct=1", levels[1])), "{said}");
+}
+
+fn kernel_is_at_least(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-', '+', '\n']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next().unwrap(), numbers.next().unwrap()) >= (major, minor)
+}
+
 /// The same in a directory of the user's own.
 #[test]
 fn direct_io_that_is_none_is_found_in_a_directory_that_is_there() {

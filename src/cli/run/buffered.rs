@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::catalog::Reaches;
-use crate::host::{FALLS_BACK, direct_io_tried};
+use crate::host::{FALLS_BACK, WRITES_FALL_BACK, direct_io_tried};
 use crate::plan::CellSpec;
 use crate::workload::{JobFile, Workload};
 
@@ -15,6 +15,8 @@ use crate::workload::{JobFile, Workload};
 pub(super) struct Buffered {
     /// Labels of cells whose direct I/O is none.
     labels: Vec<String>,
+    /// The same of those whose direct writes are none.
+    writers: Vec<String>,
 }
 
 impl Buffered {
@@ -28,24 +30,42 @@ impl Buffered {
 
     /// Takes what was found where the target was made.
     pub(super) fn told(&mut self, cell: &CellSpec, o_direct: &str) {
-        if o_direct == FALLS_BACK && asks_for_direct(cell) {
-            self.labels.push(cell.label.clone());
-        }
+        let found = match o_direct {
+            FALLS_BACK if asks_for_direct(cell) => &mut self.labels,
+            WRITES_FALL_BACK if asks_for_direct(cell) && writes(cell) => &mut self.writers,
+            _ => return,
+        };
+        found.push(cell.label.clone());
     }
 
     /// What a reader has to know, if anything.
-    pub(super) fn note(&self) -> Option<String> {
-        let first = self.labels.first()?;
-        let others = match self.labels.len() - 1 {
-            0 => String::new(),
-            1 => " and one other".to_owned(),
-            more => format!(" and {more} others"),
-        };
-        Some(format!(
-            "{first}{others}: direct=1 {FALLS_BACK}: this filesystem takes O_DIRECT and buffers all the same, so that the cache is \
-             measured (ext4 does so with data=journal)"
-        ))
+    pub(super) fn notes(&self) -> Vec<String> {
+        let takes = "this filesystem takes O_DIRECT and buffers all the same, so that the cache is measured";
+        let all = cells(&self.labels)
+            .map(|cells| format!("{cells}: direct=1 {FALLS_BACK}: {takes} (ext4 does so with data=journal)"));
+        let writers = cells(&self.writers).map(|cells| {
+            format!(
+                "{cells}: with direct=1 {WRITES_FALL_BACK}: {takes} (btrfs does so since Linux 6.15 for files with checksums; \
+                 mount=nodatacow makes files without)"
+            )
+        });
+        all.into_iter().chain(writers).collect()
     }
+}
+
+/// The first of these cells, and how many others; `None`: there is none.
+fn cells(labels: &[String]) -> Option<String> {
+    let first = labels.first()?;
+    Some(match labels.len() - 1 {
+        0 => first.clone(),
+        1 => format!("{first} and one other"),
+        more => format!("{first} and {more} others"),
+    })
+}
+
+/// Whether a job writes; what has a meaning only to another engine may.
+fn writes(cell: &CellSpec) -> bool {
+    cell.workload.as_ref().is_none_or(|workload| workload.jobs.iter().any(|job| job.pattern.mix.writes()))
 }
 
 fn asks_for_direct(cell: &CellSpec) -> bool {

@@ -78,13 +78,12 @@ pub(super) fn rehearsed(
         let hint = reply.why.hint;
         return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
     }
-    let note = buffered.note().map(Note::from).filter(|note| !prepared.run.notes.contains(note));
-    if let Some(note) = &note
-        && !quiet
-    {
+    let notes = buffered.notes().into_iter().map(Note::from);
+    let notes: Vec<Note> = notes.filter(|note| !prepared.run.notes.contains(note)).collect();
+    for note in notes.iter().filter(|_| !quiet) {
         crate::sys::terminal::tell(&format!("warning: {note}"));
     }
-    prepared.run.notes.extend(note);
+    prepared.run.notes.extend(notes);
     Ok(Some(took_s))
 }
 

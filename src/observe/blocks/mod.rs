@@ -192,6 +192,11 @@ fn audit_words(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<
     }
     // A device has no rules of its own; names of devices and processes would make the note of each trial another one.
     let on = subject.kind.as_deref()?;
+    if subject.journal_is_elsewhere {
+        return Some(format!(
+            "{AUDIT} ({on}): UNDECIDABLE, its journal is on another device, which is not watched"
+        ));
+    }
     if subject.filesystem().is_none() {
         return Some(format!("{AUDIT} ({on}): UNDECIDABLE, its rules are not known"));
     }
