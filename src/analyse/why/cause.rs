@@ -51,6 +51,9 @@ pub struct Why {
     /// How much of the sleep was waiting for storage, as watched trials saw it; `None`: none did, or the budget has it as a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Evidence>,
+    /// Nobody watched whether another process, a server, works for the command.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub perhaps_served: bool,
     /// What threads that were woken waited for a processor, as watched trials saw it: causes count it with the sleep that it ended, the
     /// budget with waiting to run. `None`: too little to matter, or nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -90,6 +90,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         unsure: Vec::new(),
         smaller: Vec::new(),
         storage: None,
+        perhaps_served: false,
         woken: None,
         unexplained_ns: None,
     }
@@ -129,6 +130,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         smaller: if nothing.uncounted { Vec::new() } else { rules::smaller(pair) },
         watching: pair.watching(),
         storage: rules::storage(pair),
+        perhaps_served: pair.is_perhaps_served(),
         woken: pair.woken,
         causes,
         unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),

@@ -271,6 +271,11 @@ impl<'a> Pair<'a> {
         self.run.design.direct
     }
 
+    /// Whether it is a command's, of which a server may do the work that nobody watched.
+    pub(super) fn is_perhaps_served(&self) -> bool {
+        self.run.engine.starts_with("command ") && !self.own.has("client.workers.wall")
+    }
+
     /// Whether the job does I/O in a direction: the device's counters also count others, and what a filesystem reads to write. Of
     /// commands nobody knows.
     pub(super) fn does(&self, direction: Direction) -> bool {

@@ -21,6 +21,8 @@ pub(super) struct FioTables<'d> {
     names: Names<'d>,
     arms: Vec<(&'d str, String)>,
     head: String,
+    /// The columns that have anything: a direction that nobody moved is left out.
+    columns: Vec<usize>,
     hide: Option<f64>,
     so_far: &'static str,
 }
@@ -38,7 +40,18 @@ impl<'d> FioTables<'d> {
             ["job"] if row.job.is_empty() => "Job Name".to_owned(),
             factors => factors.join(" "),
         };
+        let moved = |of: Range<usize>| {
+            let all = averages.cells.values().flat_map(|nine: &Nine| nine[of.clone()].iter().flatten());
+            all.into_iter().any(|average| average.mean != 0.0)
+        };
+        let mut columns: Vec<usize> =
+            [0..3, 3..6].into_iter().filter(|of| moved(of.clone())).flatten().collect();
+        if columns.is_empty() {
+            columns.extend(0..6);
+        }
+        columns.extend(6..9);
         Some(FioTables {
+            columns,
             averages,
             names,
             arms,
@@ -157,19 +170,21 @@ impl<'d> FioTables<'d> {
             .iter()
             .map(|row| Column::ALL.iter().map(|c| text(row, *c).unwrap_or_else(|| "-".to_owned())).collect())
             .collect();
+        let all = &self.columns;
         let mut grid = Grid::measure(&self.head, &labels, &cells);
-        if grid.columns(0..9) > page.columns && grid.drop_cents(&cells) {
+        if grid.columns(all) > page.columns && grid.drop_cents(&cells) {
             let whole = whole_switches(&cells);
             grid = Grid::measure(&self.head, &labels, &whole);
-            if grid.least(0..9) <= page.columns {
-                return grid.write(out, page, &self.head, &labels, &whole, 0..9);
+            if grid.least(all) <= page.columns {
+                return grid.write(out, page, &self.head, &labels, &whole, all);
             }
         }
-        if grid.least(0..9) <= page.columns {
-            return grid.write(out, page, &self.head, &labels, &cells, 0..9);
+        if grid.least(all) <= page.columns {
+            return grid.write(out, page, &self.head, &labels, &cells, all);
         }
-        for range in [0..6, 6..9] {
-            grid.write(out, page, &self.head, &labels, &cells, range);
+        let (directions, processor) = all.split_at(all.len() - 3);
+        for columns in [directions, processor] {
+            grid.write(out, page, &self.head, &labels, &cells, columns);
         }
     }
 }
@@ -223,17 +238,17 @@ impl Grid {
     }
 
     /// Columns the values take, one blank before each.
-    fn numbers(&self, range: Range<usize>) -> usize {
-        self.values[range].iter().map(|w| w + 1).sum()
+    fn numbers(&self, of: &[usize]) -> usize {
+        of.iter().map(|at| self.values[*at] + 1).sum()
     }
 
-    fn columns(&self, range: Range<usize>) -> usize {
-        self.label + self.numbers(range)
+    fn columns(&self, of: &[usize]) -> usize {
+        self.label + self.numbers(of)
     }
 
     /// Columns with the label as short as it may become.
-    fn least(&self, range: Range<usize>) -> usize {
-        self.label.min(LEAST_LABEL) + self.numbers(range)
+    fn least(&self, of: &[usize]) -> usize {
+        self.label.min(LEAST_LABEL) + self.numbers(of)
     }
 
     /// Whether the last column has decimals that could be dropped.
@@ -248,31 +263,29 @@ impl Grid {
         head: &str,
         labels: &[String],
         cells: &[Vec<String>],
-        range: Range<usize>,
+        of: &[usize],
     ) {
-        let room = page.columns.saturating_sub(self.numbers(range.clone()));
+        let room = page.columns.saturating_sub(self.numbers(of));
         let label = self.label.min(room.max(1));
         let mut groups = " ".repeat(label);
-        for (name, columns) in [("READ", 0..3), ("WRITE", 3..6), ("CPU", 6..9)] {
-            if range.contains(&columns.start) {
-                groups.push_str(&right(
-                    &centred(name, self.numbers(columns.clone()) - 1),
-                    self.numbers(columns),
-                ));
+        for (name, columns) in [("READ", [0, 1, 2]), ("WRITE", [3, 4, 5]), ("CPU", [6, 7, 8])] {
+            if of.contains(&columns[0]) {
+                let numbers = self.numbers(&columns);
+                groups.push_str(&right(&centred(name, numbers - 1), numbers));
             }
         }
         let mut lines = vec![groups.trim_end().to_owned()];
         let line = |name: &str, texts: &mut dyn Iterator<Item = &str>| {
             let mut line = left(&ascii(&shorten(name, label)), label);
-            for (text, columns) in texts.zip(&self.values[range.clone()]) {
+            for (text, at) in texts.zip(of) {
                 line.push(' ');
-                line.push_str(&right(text, *columns));
+                line.push_str(&right(text, self.values[*at]));
             }
             line
         };
-        lines.push(line(head, &mut Column::ALL[range.clone()].iter().map(|c| c.head())));
+        lines.push(line(head, &mut of.iter().map(|at| Column::ALL[*at].head())));
         for (name, row) in labels.iter().zip(cells) {
-            lines.push(line(name, &mut row[range.clone()].iter().map(String::as_str)));
+            lines.push(line(name, &mut of.iter().map(|at| row[*at].as_str())));
         }
         for text in lines {
             let fits = width(&text) <= page.columns;

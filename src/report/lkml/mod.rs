@@ -2,10 +2,12 @@
 //!
 //! The verdict in words, then the tables of the published block-device study (LKML, October 2012): averages an
 //! arm, differences in percent, standard deviations in percent. Results shaped like fio's get its READ, WRITE and
-//! CPU columns; others a column an arm. What decides, or is to be shown, and is none of fio's columns has such a table behind them.
+//! CPU columns; others a column an arm. What decides and is none of fio's columns has such a table behind them. What else is to be shown of two
+//! arms is one table, a line a metric.
 
 mod columns;
 mod fio_tables;
+mod one_pair;
 mod plain_tables;
 
 use super::comparisons::shown;
@@ -73,7 +75,11 @@ fn tables(out: &mut String, page: &Page, document: &Document<'_>, is_mail: bool)
         tables.write(out, page);
         shown.retain(|c| !columns::has_column(&c.metric));
     }
-    plain_tables::write(document, &shown, out, page);
+    // What decides has the study's tables, the rest of one pair a line a row.
+    let (deciding, others): (Vec<&Comparison>, Vec<&Comparison>) =
+        shown.into_iter().partition(|c| c.role == Role::Primary || !one_pair::is_one(document));
+    plain_tables::write(document, &deciding, out, page);
+    one_pair::write(document, &others, out, page);
 }
 
 /// Whether a comparison decides, or the experiment wants it shown.

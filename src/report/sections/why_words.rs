@@ -303,7 +303,11 @@ fn for_storage(why: &Why) -> Option<String> {
     let of = if why.row.job.is_empty() { "" } else { ", an operation of all jobs" };
     let distorted = if why.watching.as_ref()?.distorted { ", distorted" } else { "" };
     if shown.baseline == 0.0 && shown.candidate == 0.0 {
-        return Some(format!("none of the sleep was waiting for storage (watched{of}){distorted}"));
+        let served = match why.perhaps_served {
+            true => ": where a server works for the command, --observe server=NAME watches that one",
+            false => "",
+        };
+        return Some(format!("none of the sleep was waiting for storage (watched{of}){distorted}{served}"));
     }
     Some(format!("of the sleep, waiting for storage (watched{of}): {baseline} → {candidate}{distorted}"))
 }

@@ -50,6 +50,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         unsure: Vec::new(),
         smaller: Vec::new(),
         storage: None,
+        perhaps_served: false,
         woken: None,
         unexplained_ns: None,
     }

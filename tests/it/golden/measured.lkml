@@ -18,44 +18,44 @@ intervals: 95 % for all 4 rows together; delta: the smallest difference
   that matters
 
 AVERAGES, direct=0
-         READ            WRITE               CPU
-bs  KB/s IOPS msec   KB/s  IOPS msec   usr    sys    csw
-4k     0    0    0 115525 28881 2270  9.11 136.49 259.98
-16k    0    0    0 202879 12680 1292 15.86 234.49 260.27
-64k    0    0    0 371227  5800  709 29.60 422.35 260.62
-1m     0    0    0 694196  2712  378 57.24 813.62 258.97
+          WRITE               CPU
+bs    KB/s  IOPS msec   usr    sys    csw
+4k  115525 28881 2270  9.11 136.49 259.98
+16k 202879 12680 1292 15.86 234.49 260.27
+64k 371227  5800  709 29.60 422.35 260.62
+1m  694196  2712  378 57.24 813.62 258.97
 
 AVERAGES, direct=1
-         READ            WRITE                CPU
-bs  KB/s IOPS msec   KB/s  IOPS msec   usr    sys      csw
-4k     0    0    0  79740 19935 3289  6.61  58.30 65761.74
-16k    0    0    0 203590 12724 1288 16.32 144.34 65480.73
-64k    0    0    0 366981  5734  717 29.46 269.65 65749.16
-1m     0    0    0 844472  3299  311 67.71 612.91 65814.47
+          WRITE                CPU
+bs    KB/s  IOPS msec   usr    sys      csw
+4k   79740 19935 3289  6.61  58.30 65761.74
+16k 203590 12724 1288 16.32 144.34 65480.73
+64k 366981  5734  717 29.46 269.65 65749.16
+1m  844472  3299  311 67.71 612.91 65814.47
 
 % DIFFERENCE, direct=0 -> direct=1
-         READ          WRITE               CPU
-bs  KB/s IOPS msec KB/s IOPS msec    usr    sys      csw
-4k     0    0    0  -31  -31   45 -27.50 -57.28 25194.89
-16k    0    0    0    0    0    0   2.91 -38.44 25058.44
-64k    0    0    0   -1   -1    1  -0.47 -36.15 25128.01
-1m     0    0    0   22   22  -18  18.30 -24.67 25313.85
+        WRITE               CPU
+bs  KB/s IOPS msec    usr    sys      csw
+4k   -31  -31   45 -27.50 -57.28 25194.89
+16k    0    0    0   2.91 -38.44 25058.44
+64k   -1   -1    1  -0.47 -36.15 25128.01
+1m    22   22  -18  18.30 -24.67 25313.85
 
 STANDARD DEVIATION in %, direct=0
-         READ          WRITE           CPU
-bs  KB/s IOPS msec KB/s IOPS msec  usr  sys  csw
-4k     0    0    0    2    2    2 7.98 5.59 0.98
-16k    0    0    0    1    1    1 6.97 5.37 1.16
-64k    0    0    0    6    6    6 9.38 8.18 0.67
-1m     0    0    0    3    3    3 9.47 6.24 1.30
+        WRITE           CPU
+bs  KB/s IOPS msec  usr  sys  csw
+4k     2    2    2 7.98 5.59 0.98
+16k    1    1    1 6.97 5.37 1.16
+64k    6    6    6 9.38 8.18 0.67
+1m     3    3    3 9.47 6.24 1.30
 
 STANDARD DEVIATION in %, direct=1
-         READ          WRITE            CPU
-bs  KB/s IOPS msec KB/s IOPS msec   usr  sys  csw
-4k     0    0    0    2    2    2  7.96 3.50 0.87
-16k    0    0    0    1    1    1  6.61 5.00 1.26
-64k    0    0    0    7    7    6 12.41 8.12 1.05
-1m     0    0    0    3    3    3 11.78 4.49 1.21
+        WRITE            CPU
+bs  KB/s IOPS msec   usr  sys  csw
+4k     2    2    2  7.96 3.50 0.87
+16k    1    1    1  6.61 5.00 1.26
+64k    7    7    6 12.41 8.12 1.05
+1m     3    3    3 11.78 4.49 1.21
 
 Differences are of means. KB: 1024 bytes. usr and sys are CPU time in %
 of the job's run time.
