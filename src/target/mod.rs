@@ -41,6 +41,7 @@ mod second_device;
 mod setting_pair;
 mod spec;
 mod stack;
+mod superblock;
 mod trial;
 mod undo;
 mod unload;

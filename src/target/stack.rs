@@ -14,7 +14,10 @@ use super::journal::Journal;
 use super::made::Made;
 use super::obstacles::taken;
 use super::overwrite::may_overwrite;
-use super::{guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram};
+use super::{
+    guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, superblock,
+    zram,
+};
 use crate::experiment::{
     DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, MOUNT_POINT, TargetSettings,
 };
@@ -172,6 +175,7 @@ impl Builder<'_> {
             let command = command.replace(&*device.to_string_lossy(), "DEVICE");
             facts.insert("mkfs.command".to_owned(), command);
             facts.insert("mkfs.version".to_owned(), version);
+            facts.extend(superblock::facts(fs, device));
         }
         let point = self.directory.join(MOUNT_POINT);
         match std::fs::create_dir(&point) {

@@ -19,6 +19,7 @@ use super::room::Room;
 use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
 use super::{extent_size, knobs, mkfs, second_device};
+use crate::catalog::Filesystem;
 use crate::experiment::{Device, DeviceKind, Fresh};
 use crate::host::HostFacts;
 
@@ -118,6 +119,11 @@ pub fn rehearse(spec: &TargetSpec) -> Result<HostFacts, TargetError> {
         Some(setup) => set_up(&spec, setup)?,
         None => Ready::default(),
     };
+    for fact in ["fs.superblock", "fs.geometry"] {
+        if let Some(made) = ready.facts.get(fact) {
+            facts.set(fact, made.clone());
+        }
+    }
     facts.set("o_direct", crate::host::direct_io_tried(&spec.watched()));
     let has_filesystem = spec.setup.as_ref().is_some_and(|setup| setup.settings.fs.is_some());
     if let Some(room) = has_filesystem.then(|| Room::of(&spec.directory)).flatten() {
@@ -219,6 +225,10 @@ fn stand(
 pub fn facts(spec: &TargetSpec, ready: &Ready) -> HostFacts {
     let mut facts = crate::host::facts();
     facts.extend(crate::host::path_facts(&spec.watched()));
+    // Of its direct writes the kernel does not say that they are none: one is tried.
+    if facts.get("fs.type") == Some(Filesystem::Btrfs.name()) {
+        facts.set("o_direct", crate::host::direct_io_tried(&spec.watched()));
+    }
     facts.extend(ready.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
     let made = spec.setup.as_ref().and_then(|setup| match &setup.settings.device {
         Some(Device::Made { kind, .. }) if setup.stack.is_some() => Some(*kind),

@@ -498,6 +498,24 @@ fn kernel_is_at_least(major: u32, minor: u32) -> bool {
     (numbers.next().unwrap(), numbers.next().unwrap()) >= (major, minor)
 }
 
+/// Different arguments of mkfs that come to the same.
+#[test]
+fn levels_that_make_the_same_filesystem_are_said_before_the_first_trial() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = bench("[w]\nrw=write\nbs=4k\nsize=256k\n");
+    let target = ["-t", "loop:320m", "-t", "fs=xfs", "--vary", "mkfs=default,-b size=4096,-m reflink=0"];
+    let output = sandbox.run(&[&["run", "job.fio", "--rounds", "1", "--no-lead-in"][..], &target].concat());
+    let said = errors(&output);
+    assert!(output.status.success(), "{said}");
+    let warning = "warning: mkfs=default and mkfs=-b size=4096: mkfs makes the same xfs of both here";
+    assert!(said.contains(warning) && said.matches("makes the same xfs").count() == 1, "{said}");
+    let run = sandbox.export("1");
+    let geometries: Vec<_> = run.facts.iter().filter_map(|facts| facts.get("fs.geometry")).collect();
+    assert!(geometries.iter().any(|geometry| geometry.contains("reflink=0")), "{geometries:?}");
+}
+
 /// The same in a directory of the user's own.
 #[test]
 fn direct_io_that_is_none_is_found_in_a_directory_that_is_there() {

@@ -10,6 +10,7 @@ use super::buffered::Buffered;
 use super::prepare::Prepared;
 use super::room::missing_there;
 use crate::cli::Failure;
+use crate::experiment::TargetSettings;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
 use crate::plan::CellSpec;
 use crate::record::Note;
@@ -52,6 +53,8 @@ pub(super) fn rehearsed(
                 let found = Found {
                     o_direct: reply.facts.get("o_direct").unwrap_or_default().to_owned(),
                     room: Room::told(&reply.facts),
+                    superblock: reply.facts.get("fs.superblock").map(str::to_owned),
+                    label: spec.label.clone(),
                     // In a guest that has its boot in it.
                     took_s: (!spec.target.is_elsewhere()).then(|| begun.elapsed().as_secs_f64()),
                 };
@@ -78,7 +81,7 @@ pub(super) fn rehearsed(
         let hint = reply.why.hint;
         return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
     }
-    let notes = buffered.notes().into_iter().map(Note::from);
+    let notes = buffered.notes().into_iter().chain(made_alike(&seen)).map(Note::from);
     let notes: Vec<Note> = notes.filter(|note| !prepared.run.notes.contains(note)).collect();
     for note in notes.iter().filter(|_| !quiet) {
         crate::sys::terminal::tell(&format!("warning: {note}"));
@@ -93,7 +96,33 @@ struct Found {
     o_direct: String,
     /// What its filesystem holds, where it has one.
     room: Option<Room>,
+    /// What tells whether mkfs has made the same of another one.
+    superblock: Option<String>,
+    /// The cell that it was made for.
+    label: String,
     took_s: Option<f64>,
+}
+
+/// That mkfs makes the same filesystem of different arguments, the first pair: then they are one level twice, but for what mkfs does beside
+/// (discards, tables that are written later).
+fn made_alike(seen: &[(Option<target::Setup>, Found)]) -> Option<String> {
+    let plain = |setup: &target::Setup| TargetSettings { mkfs: Vec::new(), ..setup.settings.clone() };
+    let mut pairs =
+        seen.iter().enumerate().flat_map(|(at, second)| seen[..at].iter().map(move |first| (first, second)));
+    let ((_, first), (setup, second)) = pairs.find(|((one, first), (other, second))| {
+        let [Some(one), Some(other)] = [one, other] else { return false };
+        first.superblock.is_some()
+            && first.superblock == second.superblock
+            && one.settings.mkfs != other.settings.mkfs
+            && plain(one) == plain(other)
+    })?;
+    let fs = setup.as_ref()?.settings.fs?;
+    Some(format!(
+        "{} and {}: mkfs makes the same {} of both here (fact fs.geometry): a level is compared with itself, but for what mkfs does beside",
+        first.label,
+        second.label,
+        fs.name()
+    ))
 }
 
 /// Refuses files that the filesystem cannot hold; a hook may make room.
