@@ -33,6 +33,8 @@ pub struct Mkfs {
     pub identity_at: u64,
     /// The smallest device it takes; `None`: not known.
     pub smallest: Option<Smallest>,
+    /// The option with which it looks at everything and writes nothing; `None`: it has none.
+    pub dry_run: Option<&'static str>,
 }
 
 /// The smallest device that a filesystem is made on.
@@ -62,7 +64,7 @@ const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: &["--unsuppo
 const SMALLEST_BTRFS: Smallest = Smallest { bytes: 109 << 20, unless: &[], since: (5, 15) };
 
 const fn mkfs(name: &'static str, package: &'static str, identity_at: u64) -> Mkfs {
-    Mkfs { program: Program { name, package }, identity_at, smallest: None }
+    Mkfs { program: Program { name, package }, identity_at, smallest: None, dry_run: None }
 }
 
 table! {
@@ -74,7 +76,7 @@ table! {
         Xfs = FilesystemDescriptor {
             name: "xfs",
             title: "XFS",
-            mkfs: Some(Mkfs { smallest: Some(SMALLEST_XFS), ..mkfs("mkfs.xfs", "xfsprogs", 32) }),
+            mkfs: Some(Mkfs { smallest: Some(SMALLEST_XFS), dry_run: Some("-N"), ..mkfs("mkfs.xfs", "xfsprogs", 32) }),
             guest_modules: &["crc32c_generic", "crc32c_intel"],
             has_extent_size_hint: true,
             ..ON_A_DEVICE
@@ -83,7 +85,7 @@ table! {
         Ext4 = FilesystemDescriptor {
             name: "ext4",
             title: "ext4",
-            mkfs: Some(mkfs("mkfs.ext4", "e2fsprogs", 0x468)),
+            mkfs: Some(Mkfs { dry_run: Some("-n"), ..mkfs("mkfs.ext4", "e2fsprogs", 0x468) }),
             guest_modules: &["crc32c_generic", "crc32c_intel"],
             ..ON_A_DEVICE
         },

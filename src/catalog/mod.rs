@@ -38,6 +38,8 @@ pub use setting::{Setting, Value};
 pub use tool_output::{ToolOutputError, ToolTrial};
 // What reports make of counts, by which a metric may be asked for.
 pub use crate::record::forms_of;
+// Readers of other tools' results know options by fio's own names.
+pub use crate::workload::fio_option;
 // When a run ends is chosen by whoever writes the experiment; the record keeps it as it was chosen.
 pub use crate::record::StopRule;
 pub use xfs_io::{XfsIoTransfer, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};

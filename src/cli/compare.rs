@@ -135,7 +135,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };
-    check_primary(args.primary.as_deref(), &analyse::metrics_of(&run))?;
+    let asked = args.primary.as_ref().and(run.design.primary.as_deref());
+    check_primary(asked, &analyse::metrics_of(&run))?;
     wishes.check(&run).map_err(|error| {
         Failure::request(error).hint(
             "--delta 2% is the smallest difference that matters, --alpha 5% the chance of a false claim",
@@ -250,15 +251,43 @@ pub(super) fn check_primary(primary: Option<&str>, metrics: &[Metric]) -> Result
             |metric: &Metric| metric.name == *name && section.is_none_or(|section| metric.job == section);
         !metrics.iter().any(here)
     };
-    let Some((_, primary)) = wishes.iter().find(missing).copied() else { return Ok(()) };
+    let Some((section, primary)) = wishes.iter().find(missing).copied() else { return Ok(()) };
+    let jobs: BTreeSet<&str> = metrics.iter().map(|metric| metric.job.as_str()).collect();
+    if let Some(section) = section.filter(|section| !jobs.contains(section)) {
+        return Err(no_section(section, primary, &jobs));
+    }
+    let here = |metric: &&Metric| section.is_none_or(|section| metric.job == section);
+    names = metrics.iter().filter(here).map(|metric| metric.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let by_likeness = |name: &&&str| (strsim::jaro_winkler(primary, name) * 1e6) as u64;
-    let nearest = names.iter().max_by_key(by_likeness).copied().unwrap_or_default();
+    names.sort_by_key(|name| std::cmp::Reverse((strsim::jaro_winkler(primary, name) * 1e6) as u64));
+    let nearest = names.first().copied().unwrap_or_default();
+    let hint = match names.len() {
+        ..=MOST_NEAREST => format!("--primary takes one of: {}", names.join(", ")),
+        _ => format!("near are {}; `assay metrics RUN` lists all", names[..MOST_NEAREST].join(", ")),
+    };
+    let of_section = section.map(|section| format!(" of section '{section}'")).unwrap_or_default();
     Err(Failure::request(format!(
-        "there is no metric '{primary}' in these results; the nearest is '{nearest}'"
+        "there is no metric '{primary}'{of_section} in these results; the nearest is '{nearest}'"
     ))
-    .hint(format!("--primary takes one of: {}", names.join(", "))))
+    .hint(hint))
+}
+
+/// Names of metrics in a hint.
+const MOST_NEAREST: usize = 5;
+
+fn no_section(section: &str, metric: &str, jobs: &BTreeSet<&str>) -> Failure {
+    let known: Vec<&str> = jobs.iter().copied().filter(|job| !job.is_empty()).collect();
+    match known.is_empty() {
+        true => Failure::request(format!(
+            "--primary {section}:{metric}: these results have no section '{section}'"
+        ))
+        .hint(format!("--primary {metric} means the results as a whole")),
+        false => Failure::request(format!(
+            "--primary {section}:{metric}: there is no section '{section}' in these results"
+        ))
+        .hint(format!("there are {}", known.join(", "))),
+    }
 }
 
 #[cfg(test)]
@@ -275,5 +304,24 @@ mod tests {
         assert!(error.to_string().ends_with("the nearest is 'write.bw'"), "{error}");
         assert_eq!(error.code(), 2);
         assert!(check_primary(Some("write.bw"), &metrics).is_ok());
+    }
+
+    #[test]
+    fn a_section_that_is_not_there_is_named_and_few_metrics_are() {
+        let metric = |job: &str, name: &str| Sample::new(job, name, Unit::BytesPerSecond, 0.0).metric;
+        let metrics: Vec<Metric> =
+            (0..9).map(|at| metric("wal", &format!("m{at}"))).chain([metric("log", "x.bw")]).collect();
+        let hint = |error: &Failure| error.hinted().map(ToString::to_string).unwrap_or_default();
+        assert!(check_primary(Some("wal:m3"), &metrics).is_ok());
+        let error = check_primary(Some("wall:m3"), &metrics).unwrap_err();
+        assert_eq!(error.to_string(), "--primary wall:m3: there is no section 'wall' in these results");
+        assert_eq!(hint(&error), "there are log, wal");
+        let error = check_primary(Some("wal:x.bw"), &metrics).unwrap_err();
+        assert!(error.to_string().starts_with("there is no metric 'x.bw' of section 'wal'"), "{error}");
+        let hint = hint(&error);
+        assert!(
+            hint.ends_with("; `assay metrics RUN` lists all") && hint.matches(", m").count() == 4,
+            "{hint}"
+        );
     }
 }

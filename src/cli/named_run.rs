@@ -28,9 +28,10 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     runs.retain(|run| run.explains.is_none());
     let mut named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
     // What was stopped before it had a value is no run that anybody means, where another of its name is.
-    let counts = |run: &RunSummary| store.has_counted(run.id).unwrap_or(true);
-    if named.len() > 1 && named.iter().any(|run| counts(run)) {
-        named.retain(|run| counts(run));
+    if named.len() > 1 {
+        let newest = named.iter().copied().max_by_key(|run| run.id);
+        named.retain(|run| counts(store, run));
+        named.extend(newest.filter(|_| named.is_empty()));
     }
     match named[..] {
         [one] => Ok(one.id),
@@ -64,17 +65,22 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     }
 }
 
+/// Whether a run has values that may be judged.
+fn counts(store: &Store, run: &RunSummary) -> bool {
+    store.has_counted(run.id).unwrap_or(true)
+}
+
 /// Whether the store has a run of that name, `latest` being one of any store.
 pub(super) fn is_name(store: &Store, name: &str) -> bool {
     name == LATEST
         || store.list().is_ok_and(|runs| runs.iter().any(|run| run.name == name && run.explains.is_none()))
 }
 
-/// That the store has runs of a name which a new one is to get, in a line; `None`: it has none.
+/// That the store has runs of a name which a new one is to get, in a line; `None`: it has none with values.
 pub(super) fn already_there(store: &Store, name: &str) -> Option<String> {
     let runs = store.list().unwrap_or_default();
-    let of_name: Vec<&RunSummary> =
-        runs.iter().rev().filter(|run| run.explains.is_none() && run.name == name).collect();
+    let has_it = |run: &&RunSummary| run.explains.is_none() && run.name == name && counts(store, run);
+    let of_name: Vec<&RunSummary> = runs.iter().rev().filter(has_it).collect();
     let which = match of_name[..] {
         [] => return None,
         [one] => format!("run {} is called '{name}' already", one.id),
@@ -82,9 +88,7 @@ pub(super) fn already_there(store: &Store, name: &str) -> Option<String> {
             format!("{} runs are called '{name}' already, the newest is {}", of_name.len(), newest.id)
         }
     };
-    let shared = of_name.iter().any(|run| store.has_counted(run.id).unwrap_or(true));
-    let numbers = if shared { "; other commands will want the number of the one you mean" } else { "" };
-    Some(format!("{which}{numbers}"))
+    Some(format!("{which}; other commands will want the number of the one you mean"))
 }
 
 /// What people call a run of this store.

@@ -67,6 +67,12 @@ pub fn kill_marked(token: &str) -> Vec<i32> {
     }
 }
 
+/// Whether a process of the run with this token lives.
+#[must_use]
+pub fn marked_lives(token: &str) -> bool {
+    is_token(token) && !marked(token).is_empty()
+}
+
 /// A process that cannot be mistaken for a later one of the same number.
 struct Process {
     pid: i32,

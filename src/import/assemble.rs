@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::record::{Cell, Design, Factor, HostFacts, Note, Run, RunState, Source, StopRule, Trial};
+use crate::record::{
+    Cell, Design, Factor, HostFacts, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
+};
 
 use super::clusters::{self, Clusters};
 use super::error::{ImportError, Problem};
@@ -30,8 +32,9 @@ pub(super) struct Frame {
 }
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
-    drop_single_job_names(&mut batch, &frame.labels);
-    let primary = frame.primary.clone().or_else(|| pace::primary(&batch));
+    let dropped = drop_single_job_names(&mut batch, &frame.labels);
+    let asked = frame.primary.as_deref().map(|text| without_sections(text, &dropped, &batch));
+    let primary = asked.or_else(|| pace::primary(&batch));
     option_rows(&mut batch);
     go_benchmark::without_processors(&mut batch);
     if frame.has_hyperfine {
@@ -199,8 +202,8 @@ fn cells(batch: &Batch, factors: &[Factor], labels: &[String]) -> (Vec<Cell>, Ve
 }
 
 /// When no input has more than one job, its name tells nothing apart: the values belong to the whole trial. Jobs that
-/// are named differently in each input are compared all the same, and the names are noted.
-fn drop_single_job_names(batch: &mut Batch, labels: &[String]) {
+/// are named differently in each input are compared all the same, and the names are noted. Returns the names.
+fn drop_single_job_names(batch: &mut Batch, labels: &[String]) -> BTreeSet<String> {
     let mut jobs: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); labels.len()];
     let mut met: HashSet<(usize, u32)> = HashSet::new();
     for observation in &batch.observations {
@@ -213,9 +216,9 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) {
     if jobs.iter().any(|of_side| of_side.len() > 1)
         || jobs.iter().all(|of_side| of_side.iter().all(|job| job.is_empty()))
     {
-        return;
+        return BTreeSet::new();
     }
-    let names: BTreeSet<&str> = jobs.iter().flatten().copied().collect();
+    let names: BTreeSet<String> = jobs.iter().flatten().map(|job| (*job).to_owned()).collect();
     if names.len() > 1 {
         let list: Vec<String> = jobs
             .iter()
@@ -254,6 +257,23 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) {
     merged.observations = std::mem::take(&mut batch.observations);
     merged.facts = std::mem::take(&mut batch.facts);
     *batch = merged;
+    names
+}
+
+/// `sync.lat_ns.p99` of `wal:sync.lat_ns.p99` where wal is the only job, whose name was dropped.
+fn without_sections(primary: &str, dropped: &BTreeSet<String>, batch: &Batch) -> String {
+    let is_metric = |name: &str| batch.metrics.iter().any(|metric| metric.name == name);
+    let wish = |(section, metric): (Option<&str>, &str)| match section {
+        Some(section) if !dropped.contains(section) => format!("{section}:{metric}"),
+        _ => metric.to_owned(),
+    };
+    let mut wishes: Vec<String> = Vec::new();
+    for wish in deciding_metrics(primary, is_metric).into_iter().map(wish) {
+        if !wishes.contains(&wish) {
+            wishes.push(wish);
+        }
+    }
+    wishes.join(",")
 }
 
 /// fio options that vary inside an input become rows: files of different block sizes are not repeats of each other.

@@ -61,6 +61,9 @@ pub enum Problem {
         /// What it looks like.
         looks_like: String,
     },
+    /// What fio prints for people.
+    #[error("this is fio's text for people, which is not read")]
+    FioText,
     /// fio's JSON, damaged.
     #[error("fio JSON: {0}")]
     Fio(#[source] FioJsonError),
@@ -241,6 +244,7 @@ impl ImportError {
                     tool_names()
                 ));
             }
+            Problem::FioText => "run fio with --output-format=json (or json+ for histograms)",
             Problem::Fio(error) => error.hint(),
             Problem::Tool(_) => "run the tool again, or leave the file out",
             Problem::Json { .. } => "write it again with the tool's own JSON export, or leave the file out",

@@ -9,6 +9,8 @@ use crate::sys::regular_file;
 
 /// Bytes of the beginning of a file, with the first line of a table.
 const START: u64 = 64 << 10;
+/// fio names itself behind a line for each of its first jobs.
+const FIO_LINES: usize = 64;
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +90,9 @@ pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
             return Err(unknown(origin, "JSON, but not fio's, hyperfine's or assay's"));
         }
     }
+    if text.lines().take(FIO_LINES).any(is_fio_text) {
+        return Err(ImportError::new(origin, Problem::FioText));
+    }
     if text.lines().any(is_go_result) {
         return Ok(Format::GoBenchmark);
     }
@@ -126,6 +131,14 @@ fn json_format(text: &str) -> Option<Format> {
     } else {
         None
     }
+}
+
+/// `fio-3.33`, or the line of a job: `w: (g=0): rw=write, bs=(R) 4096B-4096B, …`.
+fn is_fio_text(line: &str) -> bool {
+    let line = line.trim();
+    let version = line.strip_prefix("fio-").and_then(|rest| rest.chars().next());
+    version.is_some_and(|digit| digit.is_ascii_digit()) && !line.contains([' ', ',', '\t', ';'])
+        || line.split_once(": (g=").is_some_and(|(_, rest)| rest.contains("): rw="))
 }
 
 /// By a line that only that tool prints.
@@ -187,6 +200,8 @@ mod tests {
             (&b""[..], "x is empty"),
             (b"\n # only a comment\n", "x is empty"),
             (b"\x7fELF\xff", "x is not text: byte 4"),
+            (b"w: (g=0): rw=write, bs=(R) 4096B-4096B\nfio-3.33\n", "x: this is fio's text for people"),
+            (b"note, all\nfio-3.33\nStarting 1 process\n", "x: this is fio's text for people"),
             (b"hello\n", "x has no format known here (it starts with 'hello')"),
             (b"{\"a\": 1}", "x has no format known here (JSON, but not"),
         ] {

@@ -324,3 +324,15 @@ fn the_csv_export_is_read_back_as_arms_and_rows() {
     let error = load_export(&cut).unwrap_err();
     assert!(error.to_string().ends_with("c.csv, line 3: value is 'x', which is not a number"), "{error}");
 }
+
+#[test]
+fn the_only_job_may_be_named_in_the_deciding_metric() {
+    let (before, after) = (data("fio/single-4k-1.json"), data("fio/single-4k-2.json"));
+    let primary = |asked: &str| {
+        let options = Options { primary: Some(asked.to_owned()), ..Options::default() };
+        run(&[&before, &after], &options).design.primary.unwrap_or_default()
+    };
+    assert_eq!(primary("j:write.bw,j:write.clat_ns.p99"), "write.bw,write.clat_ns.p99");
+    assert_eq!(primary("j:write.bw,write.bw"), "write.bw");
+    assert_eq!(primary("other:write.bw"), "other:write.bw", "nobody's: whoever checks it says so");
+}

@@ -296,6 +296,15 @@ impl Builds {
         Ok(Some(modules.into_iter().map(|module| module.name).collect()))
     }
 
+    /// The files that the patches of modules change whose source is not unpacked yet, so that nobody knows the modules.
+    #[must_use]
+    pub fn files_of_modules(&self, at: usize) -> BTreeSet<&str> {
+        let build = &self.all[at];
+        let is_known = matches!(build.kind, Kind::Whole(_)) || build.source.is_readable();
+        let patches = build.patches.iter().filter(|_| !is_known);
+        patches.flat_map(|patch| patch.touched.iter().map(String::as_str)).collect()
+    }
+
     /// The files that the patches of a whole kernel change; empty: it has none, or modules alone are built.
     #[must_use]
     pub fn patched_files(&self, at: usize) -> BTreeSet<&str> {

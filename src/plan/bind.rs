@@ -52,6 +52,9 @@ pub(super) struct Keys {
     takes_anything: bool,
     /// Texts of commands and hooks.
     texts: Vec<String>,
+    /// Option and text of the first hook.
+    hook: Option<(&'static str, String)>,
+    has_command: bool,
 }
 
 impl Keys {
@@ -64,7 +67,31 @@ impl Keys {
         }
         let takes_anything =
             job.is_none() && experiment.command.is_empty() && experiment.engine == EngineKind::Simulated;
-        Keys { variables: names, has_job: job.is_some(), engine: experiment.engine, takes_anything, texts }
+        let hooks = [("--before", &experiment.before), ("--after", &experiment.after)];
+        Keys {
+            variables: names,
+            has_job: job.is_some(),
+            engine: experiment.engine,
+            takes_anything,
+            texts,
+            hook: hooks.into_iter().find_map(|(option, text)| Some((option, text.clone()?))),
+            has_command: !experiment.command.is_empty(),
+        }
+    }
+
+    /// Where a key that names nothing would be used, if a command or a hook is to see its levels.
+    pub(super) fn hint(&self, key: &str) -> Option<String> {
+        let fits = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        if !key.chars().all(fits) || key.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        if self.has_command {
+            return Some(format!("write '${{{key}}}' in the command where its level belongs"));
+        }
+        let (option, text) = self.hook.as_ref()?;
+        let seen = format!("{key}=${{{key}}} {text}");
+        let quoted = shlex::try_quote(&seen).ok()?;
+        Some(format!("if the hook is to see it, name it there: {option} {quoted}"))
     }
 
     /// Looks a key up.

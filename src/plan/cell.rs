@@ -65,13 +65,16 @@ fn bind_all(
     experiment: &Experiment,
     keys: &Keys,
 ) -> Result<BTreeMap<(usize, usize, usize), Bound>, PlanError> {
-    let (mut bound, mut problems) = (BTreeMap::new(), Vec::new());
+    let (mut bound, mut problems, mut hint) = (BTreeMap::new(), Vec::new(), None);
     let mut owner: BTreeMap<Bound, &str> = BTreeMap::new();
     for (f, factor) in experiment.factors.iter().enumerate() {
         for (l, level) in factor.levels.iter().enumerate() {
             for (a, set) in level.set.iter().enumerate() {
                 match keys.bind(set.namespace, &set.key) {
-                    Err(message) => problems.push(message),
+                    Err(message) => {
+                        problems.push(message);
+                        hint = hint.or_else(|| keys.hint(&set.key));
+                    }
                     Ok(found) => {
                         let other = owner.entry(found.governs()).or_insert(&factor.name);
                         if *other != factor.name {
@@ -90,7 +93,8 @@ fn bind_all(
     if problems.is_empty() {
         return Ok(bound);
     }
-    Err(PlanError { problems, hint: Hint::page("`assay help jobs` lists what can be varied") })
+    let hint = hint.map_or_else(|| Hint::page("`assay help jobs` lists what can be varied"), Hint::from);
+    Err(PlanError { problems, hint })
 }
 
 /// Level indices of every factor for every cell; under `--aa` the baseline twice.

@@ -346,3 +346,21 @@ fn what_a_rate_fixes_does_not_decide() {
     let named = Plan::new(&experiment(paced, &line), 1, Path::new("/"), "own").unwrap();
     assert_eq!(named.primary.as_deref(), Some("usr_cpu"));
 }
+
+#[test]
+fn what_a_hook_or_a_command_is_to_see_is_to_be_named_there() {
+    let hint = |line: &CommandLine, job: &str| {
+        let mut experiment = experiment(job, line);
+        experiment.before = line.before.clone();
+        Plan::new(&experiment, 1, Path::new("/"), "own").unwrap_err().hint.to_string()
+    };
+    let mut line = vary(&["m=fdatasync,open_datasync"]);
+    assert!(hint(&line, JOB).contains("assay help jobs"), "neither");
+    line.before = Some("./reload.sh".to_owned());
+    assert_eq!(hint(&line, JOB), "if the hook is to see it, name it there: --before 'm=${m} ./reload.sh'");
+    let toml = "command = ['prog']\n";
+    let line = vary(&["m=a,b"]);
+    let experiment = Experiment::from_toml(toml, "e.toml", Path::new("/"), &line).unwrap();
+    let error = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap_err();
+    assert_eq!(error.hint.to_string(), "write '${m}' in the command where its level belongs");
+}

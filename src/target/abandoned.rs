@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::directory::remove_recorded;
 use super::ledger::{Contents, Ledger};
+use super::made::{Found, is_nothing};
 
 /// Who only asks whether a run lives holds its lock for a moment.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -87,11 +88,34 @@ impl Abandoned {
     }
 }
 
-/// What this user's killed runs have left, and why some records were not looked at.
+/// Whether nothing is there any more of all that a record is about, as after somebody else removed it.
+fn is_gone(contents: &Contents) -> bool {
+    let kernel_has_none = contents.boot != crate::host::boot_id();
+    matches!(contents.work.look(), Ok(Found::Nothing))
+        && contents.files.iter().all(|file| is_nothing(&file.path))
+        && (kernel_has_none || contents.entries.iter().all(|entry| entry.made.is_gone()))
+        && !crate::host::marked_lives(&contents.mark)
+}
+
+/// Removes a record about nothing; false: it is about something after all, or somebody has it.
+fn forgotten(ledger: &Ledger, contents: &Contents) -> bool {
+    // Who holds the lock is alone with the record, unless another process has removed it meanwhile.
+    if !is_gone(contents) || ledger.is_alive() {
+        return false;
+    }
+    if ledger.is_there() {
+        ledger.forget();
+    }
+    true
+}
+
+/// What this user's killed runs have left, and why some records were not looked at. A record about nothing that is still there is
+/// removed.
 #[must_use]
 pub fn abandoned() -> (Vec<Abandoned>, Vec<String>) {
     let (all, unread) = Ledger::all();
     let dead = all.into_iter().filter(|(ledger, _)| !ledger.seems_alive());
+    let dead = dead.filter(|(ledger, contents)| !forgotten(ledger, contents));
     let found = dead.map(|(ledger, contents)| Abandoned { ledger: Rc::new(ledger), contents });
     (found.collect(), unread)
 }
@@ -118,7 +142,11 @@ pub fn session_lives(token: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::super::directory::{Session, WorkDirectory};
+    use super::super::journal::Journal;
+    use super::super::made::Made;
     use super::*;
 
     #[test]
@@ -158,5 +186,30 @@ mod tests {
         assert_eq!(left.run(), "run 7 of /x/assay.db");
         assert_eq!(left.remove().unwrap(), Vec::<String>::new());
         assert!(!path.exists() && mine().is_none());
+    }
+
+    #[test]
+    fn what_somebody_else_removed_is_no_leftover() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().canonicalize().unwrap().join("assay-1");
+        let work = WorkDirectory::create(&path).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let setting = PathBuf::from(format!("/proc/{}/oom_score_adj", child.id()));
+        let mut journal = Journal::open(&path).unwrap();
+        let before = std::fs::read_to_string(&setting).unwrap().trim().to_owned();
+        journal.begin(None, Made::Knob { path: setting, before, sequence: None }).unwrap();
+        drop(journal);
+        work.dies();
+        std::fs::remove_dir_all(&path).unwrap();
+        let is_left = || abandoned().0.iter().any(|one| one.work() == path);
+        assert!(is_left(), "the setting is still there");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Children that other tests have at this moment carry the mark, too.
+        let begun = Instant::now();
+        while is_left() && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!is_left() && !is_recorded(&path));
     }
 }

@@ -42,6 +42,16 @@ pub(super) fn on_file(filesystem: u64, inode: u64) -> Vec<(PathBuf, File)> {
     opened.filter(|(_, device)| backing(device) == Some((filesystem, inode))).collect()
 }
 
+/// Whether the kernel names this path, or one that begins so (it adds that a file was deleted), as what a loop device lies on.
+pub(super) fn is_named(image: &Path) -> bool {
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let image = image.to_string_lossy();
+    entries.into_iter().any(|entry| {
+        let named = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+        named.is_ok_and(|path| path.starts_with(image.as_ref()))
+    })
+}
+
 /// A loop device on this file. Whoever may not open the device is told by the path of its file, which anybody may read: good enough to
 /// leave a file alone, never to undo something.
 pub(super) fn lies_on(filesystem: u64, inode: u64) -> Option<PathBuf> {

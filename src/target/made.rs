@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
+use super::loop_users;
 
 /// The file in a work directory that says whose it is, for people and for comparison with the record.
 pub const MARK: &str = ".assay-work";
@@ -160,6 +161,23 @@ impl Made {
         }
     }
 
+    /// Whether nothing is there any more that undoing could change.
+    pub(super) fn is_gone(&self) -> bool {
+        let in_sys = |place: &str, name: &str| is_nothing(&Path::new("/sys").join(place).join(name));
+        match self {
+            Made::Loop { image, .. } => is_nothing(image) && !loop_users::is_named(image),
+            Made::Zram { number: Some(number), .. } => in_sys("block", &format!("zram{number}")),
+            Made::Zram { .. } => in_sys("module", "zram"),
+            // Without the module nothing is in configfs, wherever that is mounted.
+            Made::NullBlk { .. } => in_sys("module", "null_blk"),
+            Made::Module { name, .. } => in_sys("module", name),
+            Made::Filesystem { device, .. } => is_nothing(device),
+            Made::Mount { point, .. } => is_nothing(point),
+            Made::Pair { paths, .. } => paths.iter().all(|path| is_nothing(path)),
+            Made::Knob { path, .. } => is_nothing(path),
+        }
+    }
+
     /// What undoing it does, for people.
     pub(super) fn undoing(&self) -> String {
         match self {
@@ -186,6 +204,11 @@ impl Made {
             Made::Knob { path, before, .. } => format!("write {before} to {}", path.display()),
         }
     }
+}
+
+/// Whether nothing has this name; what cannot be looked at may be there.
+pub(super) fn is_nothing(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// A file that was made for a job that names it, outside the work directory.

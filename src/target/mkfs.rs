@@ -48,13 +48,40 @@ pub(super) fn make(
     let mut words = String::from_utf8_lossy(&output.stdout).into_owned();
     words.push_str(&String::from_utf8_lossy(&output.stderr));
     let words = words.trim().to_owned();
-    let first = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().trim().to_owned();
+    let said = telling(&output).join("; ");
     Err(TargetError::Failed {
-        reason: format!("{command} failed ({}): {first}{}", output.status, size_of(device)),
+        reason: format!("{command} failed ({}): {said}{}", output.status, size_of(device)),
         command,
         output: words,
         hint: format!("man {name} lists its arguments; --target mkfs=default goes without any"),
     })
+}
+
+/// Lines of a failed mkfs that say why: those before its list of all options, without its name and version.
+pub(super) fn telling(output: &std::process::Output) -> Vec<String> {
+    /// Lines told.
+    const MOST: usize = 3;
+    const BANNERS: [&str; 3] = ["mke2fs 1.", "btrfs-progs v", "F2FS-tools:"];
+    let of = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(text);
+        let said = text.lines().map(str::trim).take_while(|line| !begins_usage(line));
+        let telling = said.filter(|line| {
+            let banner = BANNERS.iter().any(|start| line.starts_with(start)) || line.starts_with("See http");
+            !line.is_empty() && !banner
+        });
+        telling.map(str::to_owned).take(MOST).collect()
+    };
+    let mut said = of(&output.stderr);
+    if said.is_empty() {
+        said = of(&output.stdout);
+    }
+    said
+}
+
+/// Whether a program lists all its options from this line on.
+#[must_use]
+pub fn begins_usage(line: &str) -> bool {
+    line.trim_start().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("usage:"))
 }
 
 /// What was given, in words: what a filesystem needs at least is mkfs's to say.
@@ -64,7 +91,7 @@ fn size_of(device: &Path) -> String {
 }
 
 /// Its output; it ends with this process.
-fn run(command: &mut Command) -> std::io::Result<std::process::Output> {
+pub(super) fn run(command: &mut Command) -> std::io::Result<std::process::Output> {
     command.stdin(Stdio::null()).env("LC_ALL", "C");
     #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
     // SAFETY: the closure makes one async-signal-safe system call and touches no memory of the parent.
@@ -233,8 +260,28 @@ mod tests {
             return;
         }
         let error = make(Filesystem::Ext4, &["-Z".to_owned()], &device).unwrap_err();
-        let TargetError::Failed { command, output, .. } = error else { panic!("{error}") };
+        let TargetError::Failed { command, output, reason, .. } = error else { panic!("{error}") };
         assert_eq!(command, format!("mkfs.ext4 -Z '{}'", device.display()));
         assert!(output.contains("invalid option"), "{output}");
+        assert!(reason.contains("invalid option -- 'Z'") && !reason.contains("Usage"), "{reason}");
+    }
+
+    #[test]
+    fn the_list_of_options_tells_nothing() {
+        let said = |stdout: &str, stderr: &str| {
+            let status = std::os::unix::process::ExitStatusExt::from_raw(256);
+            let output = std::process::Output { status, stdout: stdout.into(), stderr: stderr.into() };
+            telling(&output).join("; ")
+        };
+        assert_eq!(
+            said("", "unknown option -m foo=1\nUsage: mkfs.xfs\n[-b size=num]\n"),
+            "unknown option -m foo=1"
+        );
+        assert_eq!(said("", "mke2fs 1.47.0 (5-Feb-2023)\nx.img: too small\n"), "x.img: too small");
+        assert_eq!(
+            said("\n\tF2FS-tools: mkfs.f2fs Ver: 1.15\n\nError: Wrong features\n\nUsage: mkfs.f2fs\n", "\n"),
+            "Error: Wrong features"
+        );
+        assert_eq!(said("", "usage: all of it\n"), "");
     }
 }

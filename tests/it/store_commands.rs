@@ -30,13 +30,13 @@ fn a_run_that_was_stopped_at_once_does_not_take_its_name() {
     );
     let again = sandbox.run(&["run", "s.toml", "--name", "before"]);
     let said = errors(&again);
-    assert!(again.status.success() && said.contains("run 1 is called 'before' already\n"), "{said}");
+    assert!(again.status.success() && !said.contains("already"), "{said}");
     sandbox.succeed(&["run", "s.toml", "-q", "--name", "after"]);
     assert!(sandbox.succeed(&["show", "before"]).starts_with("run 2  before"));
     sandbox.succeed(&["compare", "before", "after"]);
     let third = sandbox.run(&["run", "s.toml", "--name", "before"]);
     let said = errors(&third);
-    assert!(said.contains("2 runs are called 'before' already, the newest is 2; other commands"), "{said}");
+    assert!(said.contains("run 2 is called 'before' already; other commands"), "{said}");
     in_store(&sandbox, "UPDATE run SET state = '\"interrupted\"' WHERE id = 2");
     let refused = sandbox.run(&["show", "before"]);
     let said = errors(&refused);

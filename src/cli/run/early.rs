@@ -1,7 +1,7 @@
 //! Mistakes that can be seen before the first trial: in the plan, and in what this machine has.
 //!
 //! Enters: a prepared run. Leaves: a failure that says what would be right, or warnings, which are also notes of the run.
-//! Nothing is made and nothing is written. A guest is another machine, and is not looked at: only the sizes of its devices
+//! Nothing is made, and nothing is written but the file on which mkfs is asked. A guest is another machine, and is not looked at: only the sizes of its devices
 //! are known.
 
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::host::{Driver, caches_are_kept, device_under, driver};
 use crate::launch::opened_kernel;
 use crate::plan::{CellSpec, SameLevels, ignored_depths};
 use crate::sys::terminal::tell;
-use crate::target::{TargetSpec, mkfs_release};
+use crate::target::{TargetSpec, mkfs_refusal, mkfs_release};
 use crate::workload::deciding_metrics;
 
 /// Levels that compare nothing. Pairs that do so in some rows only are warned of.
@@ -49,7 +49,7 @@ pub(super) fn directions(prepared: &mut Prepared, quiet: bool) {
     prepared.run.notes.extend(guesses.into_iter().map(Into::into));
 }
 
-/// Filesystems that the mkfs of this machine, which guests use too, does not make on so small a device.
+/// Filesystems that the mkfs of this machine, which guests use too, does not make on so small a device, or with such arguments.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 2 for the first.
@@ -59,7 +59,17 @@ pub(super) fn filesystems(prepared: &Prepared) -> Result<(), Failure> {
         let has_the_limit = mkfs_release(cell.target.fs?).is_some_and(|release| release >= limit.since);
         has_the_limit.then(|| Failure::request(reason).hint("`assay help targets` says what fits together"))
     };
-    prepared.plan.cells.iter().find_map(refused).map_or(Ok(()), Err)
+    let cells = &prepared.plan.cells;
+    // Asking a program takes its time: each target is asked of once.
+    let is_new =
+        |(at, cell): &(usize, &CellSpec)| !cells[..*at].iter().any(|before| before.target == cell.target);
+    let by_mkfs = |(_, cell): (usize, &CellSpec)| {
+        let error = mkfs_refusal(&cell.target)?;
+        let what = format!("the target of {} cannot be made: {error}", cell.label);
+        Some(Failure::request(what).hint(error.hint()))
+    };
+    let mut asked = cells.iter().enumerate().filter(is_new);
+    cells.iter().find_map(refused).or_else(|| asked.find_map(by_mkfs)).map_or(Ok(()), Err)
 }
 
 /// What this machine does not have: the right to drop its caches, schedulers, room for the files, and a device whose counters shall

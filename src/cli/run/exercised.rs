@@ -26,19 +26,32 @@ pub(super) fn are_loaded(
     (builds, cells): (&Builds, &[Option<usize>]),
 ) -> Result<(), Failure> {
     for kernel in cells.iter().flatten().collect::<BTreeSet<_>>() {
-        let Some(built) = builds.modules_to_build(*kernel).map_err(|error| failure(&error))? else {
-            continue;
-        };
         let of_kernel = (0..cells.len()).filter(|cell| cells[*cell] == Some(*kernel));
+        let Some(built) = builds.modules_to_build(*kernel).map_err(|error| failure(&error))? else {
+            // A filesystem that no target has is known before its modules are.
+            let targets = of_kernel.map(|cell| &plan.cells[cell].target);
+            let named = targets.flat_map(|target| {
+                let modules = target.guest.modules.iter().map(String::as_str);
+                target.fs.map(Filesystem::name).into_iter().chain(modules)
+            });
+            match unused_filesystem(&builds.files_of_modules(*kernel), &named.collect()) {
+                Some(name) => return Err(unloaded(name)),
+                None => continue,
+            }
+        };
         let request = |cell| crate::run::request(plan, surroundings, cell, 0);
         let requests: Vec<Request> = of_kernel.map(request).collect();
         let loaded = loaded_modules(&requests).map_err(unready)?;
         if !built.iter().any(|name| loaded.contains(&name.replace('-', "_"))) {
-            let reason = format!("no trial loads {}, which is all that would be built", built.join(" or "));
-            return Err(Failure::request(reason).hint(UNLOADED_HINT));
+            return Err(unloaded(&built.join(" or ")));
         }
     }
     Ok(())
+}
+
+fn unloaded(modules: &str) -> Failure {
+    Failure::request(format!("no trial loads {modules}, which is all that would be built"))
+        .hint(UNLOADED_HINT)
 }
 
 /// That patches of a whole kernel change filesystems alone that no target has, a sentence each.

@@ -18,8 +18,9 @@ use crate::cli::Failure;
 use crate::experiment::GuestSettings;
 use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, MadeOf, Wanted};
 use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, opened_kernel};
-use crate::plan::CellSpec;
+use crate::plan::{CellSpec, Plan};
 use crate::record::{HostFacts, Run, Status, Trial};
+use crate::run::Surroundings;
 use crate::sys::cache::{digest_of, directory};
 use crate::sys::terminal::err;
 
@@ -120,9 +121,12 @@ impl Kernels {
     /// What would be built, a line each.
     ///
     /// # Errors
-    /// A [`Failure`] with exit code 2: a patch that does not apply, no space.
-    pub(super) fn planned(&self) -> Result<Vec<String>, Failure> {
-        self.builds.as_ref().map_or(Ok(Vec::new()), |builds| builds.plan().map_err(|error| failure(&error)))
+    /// A [`Failure`] with exit code 2: a patch that does not apply, or whose modules no trial loads; no space.
+    pub(super) fn planned(&self, plan: &Plan, surroundings: &Surroundings) -> Result<Vec<String>, Failure> {
+        let Some(builds) = &self.builds else { return Ok(Vec::new()) };
+        let lines = builds.plan().map_err(|error| failure(&error))?;
+        exercised::are_loaded(plan, surroundings, (builds, &self.cells))?;
+        Ok(lines)
     }
 }
 

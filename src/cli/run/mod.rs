@@ -159,7 +159,7 @@ fn say_name_is_taken(args: &Args, store: &Store) {
 /// Prints what would be run, and what explaining it would add.
 fn print_plan(args: &Args, prepared: &mut Prepared) -> anyhow::Result<()> {
     foreseen::events(prepared)?;
-    let kernels = prepared.kernels.planned()?;
+    let kernels = prepared.kernels.planned(&prepared.plan, &prepared.surroundings)?;
     let explain = args.explain && !prepared.run.aa;
     if explain {
         watching::keep_time(prepared);

@@ -71,10 +71,9 @@ pub(super) fn rehearsed(
             true => format!("{}: {reason}", spec.label),
             false => format!("the target of {} cannot be made: {reason}", spec.label),
         };
-        // What is said already is not said twice.
-        for line in
-            output.lines().filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(24)
-        {
+        // What is said already is not said twice, and a program's list of its options says nothing.
+        let said = output.lines().take_while(|line| !target::begins_usage(line));
+        for line in said.filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(24) {
             message.push_str(&format!("\n  | {line}"));
         }
         let failure = failed(message);

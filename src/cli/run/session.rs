@@ -117,8 +117,13 @@ fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
     use std::io::Write;
     let mut told = crate::sys::terminal::err();
     let (left, unread) = target::abandoned();
+    let mut elsewhere: Vec<&str> = Vec::new();
     for one in &left {
         let run = of_this_store(one.run(), conduct.db);
+        if run == one.run() {
+            elsewhere.push(run);
+            continue;
+        }
         for path in one.paths() {
             writeln!(
                 told,
@@ -126,6 +131,22 @@ fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
                 visible_line(&path.to_string_lossy())
             )?;
         }
+    }
+    elsewhere.dedup();
+    match elsewhere[..] {
+        [] => {}
+        [run] => {
+            writeln!(
+                told,
+                "{} was killed and left something; `assay cleanup` removes it",
+                visible_line(run)
+            )?;
+        }
+        _ => writeln!(
+            told,
+            "{} runs of other stores were killed and left something; `assay cleanup --dry-run` lists it",
+            elsewhere.len()
+        )?,
     }
     unread.iter().try_for_each(|reason| writeln!(told, "assay: {reason}"))?;
     let named = crate::cli::cleanup::unrecorded(store)?;
