@@ -99,7 +99,8 @@ pub struct CommandLine {
     /// Watch besides, as root: cpu (where processor time goes; with kernel.perf_event_paranoid at 1 without root, too), locks (waits for the kernel's locks), waits
     /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does), GROUP:EVENT (how
     /// often the kernel hits a tracepoint, e.g. block:block_plug) or NAME=GROUP:EVENT/FILTER/ (some of its hits); with any: extents (how
-    /// the files of a trial lie on the device)
+    /// the files of a trial lie on the device), and of a command server=NAME (the server that works for it is watched: a program, a
+    /// process, a file with its number, a unit)
     #[arg(long, value_name = "OBSERVER")]
     pub observe: Vec<String>,
     /// Keep the events that --observe blocks sees as files of each trial, up to 16 MiB: assay show RUN --files DIR writes them, and assay trace
