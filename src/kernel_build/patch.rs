@@ -181,17 +181,10 @@ fn failed_hunk(said: &str) -> String {
 fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
     let text = String::from_utf8_lossy(text);
     let mut touched = BTreeSet::new();
-    let (mut hunks, mut left) = (0_usize, (0_u64, 0_u64));
+    let (mut hunks, mut left) = (0_usize, Hunk::default());
     let (mut before, mut of_git, mut in_header, mut without_hunks) = ("", None, false, false);
     for line in text.lines() {
-        if left.0 > 0 || left.1 > 0 {
-            // Within a hunk nothing is a header, whatever it looks like.
-            match line.bytes().next() {
-                Some(b'-') => left.0 = left.0.saturating_sub(1),
-                Some(b'+') => left.1 = left.1.saturating_sub(1),
-                Some(b'\\') => {}
-                _ => left = (left.0.saturating_sub(1), left.1.saturating_sub(1)),
-            }
+        if left.has(line) {
             continue;
         }
         if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
@@ -199,7 +192,7 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
         }
         if let Some(lengths) = line.strip_prefix("@@ -") {
             hunks += 1;
-            left = hunk_lengths(lengths).ok_or_else(|| format!("has a hunk that cannot be read: {line}"))?;
+            left = Hunk::of(lengths).ok_or_else(|| format!("has a hunk that cannot be read: {line}"))?;
         }
         if let Some(names) = line.strip_prefix("diff --git ") {
             (of_git, in_header) = (same_name(names), true);
@@ -247,16 +240,10 @@ const HEADERS: [&str; 12] = [
 /// The headers of files and the hunks of a diff, whose form was looked at already.
 fn change(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let (mut kept, mut left, mut of_file) = (String::new(), (0_u64, 0_u64), false);
+    let (mut kept, mut left, mut of_file) = (String::new(), Hunk::default(), false);
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
-        if left.0 > 0 || left.1 > 0 {
-            match line.bytes().next() {
-                Some(b'-') => left.0 = left.0.saturating_sub(1),
-                Some(b'+') => left.1 = left.1.saturating_sub(1),
-                Some(b'\\') => {}
-                _ => left = (left.0.saturating_sub(1), left.1.saturating_sub(1)),
-            }
+        if left.has(line) {
             kept.push_str(line);
             continue;
         }
@@ -268,10 +255,10 @@ fn change(text: &[u8]) -> String {
         if !of_file || !(is_end || HEADERS.iter().any(|start| line.starts_with(start))) {
             continue;
         }
-        match line.strip_prefix("@@ -").and_then(hunk_lengths) {
+        match line.strip_prefix("@@ -").and_then(Hunk::of) {
             // What stands behind it is a line of the source, for people.
-            Some(lengths) => {
-                left = lengths;
+            Some(hunk) => {
+                left = hunk;
                 kept.push_str(line.find(" @@").map_or(line, |at| &line[..at]));
             }
             // A time may stand behind a name.
@@ -297,15 +284,39 @@ fn same_name(names: &str) -> Option<&str> {
     (other.split_once('/')?.1 == name).then_some(name)
 }
 
-/// `12,7 +12,9 @@…` as (7, 9).
-fn hunk_lengths(text: &str) -> Option<(u64, u64)> {
-    let (ranges, _) = text.split_once(" @@")?;
-    let (old, new) = ranges.split_once(" +")?;
-    let length = |range: &str| {
-        let (start, length) = range.split_once(',').unwrap_or((range, "1"));
-        start.parse::<u64>().ok().and_then(|_| length.parse().ok())
-    };
-    Some((length(old)?, length(new)?))
+/// The lines that are left of a hunk, of both files. Within one nothing is a header, whatever it looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Hunk {
+    old: u64,
+    new: u64,
+}
+
+impl Hunk {
+    /// That of `12,7 +12,9 @@…` has 7 and 9 lines.
+    fn of(text: &str) -> Option<Hunk> {
+        let (ranges, _) = text.split_once(" @@")?;
+        let (old, new) = ranges.split_once(" +")?;
+        let length = |range: &str| {
+            let (start, length) = range.split_once(',').unwrap_or((range, "1"));
+            start.parse::<u64>().ok().and_then(|_| length.parse().ok())
+        };
+        Some(Hunk { old: length(old)?, new: length(new)? })
+    }
+
+    /// Whether this line, the next one, is of the hunk.
+    fn has(&mut self, line: &str) -> bool {
+        if self.old == 0 && self.new == 0 {
+            return false;
+        }
+        let (of_old, of_new) = match line.bytes().next() {
+            Some(b'-') => (1, 0),
+            Some(b'+') => (0, 1),
+            Some(b'\\') => (0, 0),
+            _ => (1, 1),
+        };
+        (self.old, self.new) = (self.old.saturating_sub(of_old), self.new.saturating_sub(of_new));
+        true
+    }
 }
 
 /// A name that cannot lead out of the tree, nor to what git keeps.
