@@ -18,6 +18,9 @@ use crate::sys::terminal::visible_line;
 /// Options of `assay cleanup`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
+    /// Only what lies at or below one of these [default: all that runs of yours have left]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -32,7 +35,7 @@ pub struct Args {
 }
 
 /// Removes every directory that a killed run of this user made, with the devices, mounts, files and settings made for it,
-/// whichever store the run belonged to.
+/// whichever store the run belonged to; with paths, only directories at or below one of them.
 ///
 /// # Errors
 /// Something that could not be removed; the rest is removed all the same.
@@ -41,7 +44,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.cache {
         empty_cache(&mut out, args.dry_run)?;
     }
-    let (left, unread) = crate::target::abandoned();
+    let (mut left, unread) = crate::target::abandoned();
+    let places: Vec<PathBuf> = args.paths.iter().map(|path| real(path)).collect();
+    let is_asked =
+        |path: &Path| places.is_empty() || places.iter().any(|place| real(path).starts_with(place));
+    left.retain(|one| is_asked(one.work()));
     // Said whatever comes: what is not read is not cleaned up either.
     unread.iter().try_for_each(|reason| writeln!(crate::sys::terminal::err(), "assay: {reason}"))?;
     // Without a store there can still be what a run in another has left.
@@ -56,9 +63,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         other => Some(other.map_err(|error| wrong(&error))?),
     };
-    let named = store.as_ref().map_or_else(|| Ok(Vec::new()), unrecorded)?;
+    let mut named = store.as_ref().map_or_else(|| Ok(Vec::new()), unrecorded)?;
+    named.retain(|(_, path)| is_asked(Path::new(path)));
     if left.is_empty() && named.is_empty() {
-        writeln!(out, "nothing was left behind")?;
+        let there = if places.is_empty() { "" } else { " there" };
+        writeln!(out, "nothing was left behind{there}")?;
     }
     let mut failed = false;
     for one in &left {
@@ -81,6 +90,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         tidy(&store)?;
     }
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// A path without links, as records have it; what is gone lies in its directory all the same.
+fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let whole = absolute.canonicalize().ok();
+    let beside = || Some(absolute.parent()?.canonicalize().ok()?.join(absolute.file_name()?));
+    whole.or_else(beside).unwrap_or_else(|| absolute.clone())
 }
 
 /// Removes what builds of kernels and guests left in the cache, and says how much that was.

@@ -26,7 +26,7 @@ pub struct CommandLine {
     #[arg(long)]
     pub quick: bool,
     /// Vary KEY over levels, the first being the baseline; several make the full cross. A level with a comma stands in double
-    /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'
+    /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'. SECTION:KEY is an option of one section
     #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
     pub vary: Vec<String>,
     /// What the run is called, instead of its file's name; RUN of other commands may be that name

@@ -43,6 +43,7 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
         batch.so_far = batch.so_far.or(Some(so_far));
     }
     batch.judged(Judged::of(&run.design));
+    batch.only_sections.extend(what_was_run::only_section(&run.experiment));
     let metrics: Vec<u32> = run.metrics.iter().map(|metric| batch.metric(metric)).collect();
     // What was run is a difference of two runs, as far as no factor says it.
     let what = what_was_run::facts(&run.experiment, &run.design.factors);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::record::{
-    Cell, Design, Factor, HostFacts, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
+    Cell, Design, Factor, HostFacts, Metric, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
 };
 
 use super::clusters::{self, Clusters};
@@ -32,8 +32,9 @@ pub(super) struct Frame {
 }
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
-    let dropped = drop_single_job_names(&mut batch, &frame.labels);
-    let asked = frame.primary.as_deref().map(|text| without_sections(text, &dropped, &batch));
+    let mut only = std::mem::take(&mut batch.only_sections);
+    only.append(&mut drop_single_job_names(&mut batch, &frame.labels));
+    let asked = frame.primary.as_deref().map(|text| without_sections(text, &only, &batch.metrics));
     let primary = asked.or_else(|| pace::primary(&batch));
     option_rows(&mut batch);
     go_benchmark::without_processors(&mut batch);
@@ -241,7 +242,7 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) -> BTreeSet<Strin
     let at: Vec<u32> = batch
         .metrics
         .iter()
-        .map(|metric| merged.metric(&crate::record::Metric { job: String::new(), ..metric.clone() }))
+        .map(|metric| merged.metric(&Metric { job: String::new(), ..metric.clone() }))
         .collect();
     for observation in &mut batch.observations {
         for (metric, _) in &mut observation.values {
@@ -260,11 +261,12 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) -> BTreeSet<Strin
     names
 }
 
-/// `sync.lat_ns.p99` of `wal:sync.lat_ns.p99` where wal is the only job, whose name was dropped.
-fn without_sections(primary: &str, dropped: &BTreeSet<String>, batch: &Batch) -> String {
-    let is_metric = |name: &str| batch.metrics.iter().any(|metric| metric.name == name);
+/// `sync.lat_ns.p99` of `wal:sync.lat_ns.p99` where wal was the only section, by whose name no metric goes.
+pub(super) fn without_sections(primary: &str, only: &BTreeSet<String>, metrics: &[Metric]) -> String {
+    let is_metric = |name: &str| metrics.iter().any(|metric| metric.name == name);
+    let has_metrics = |section: &str| metrics.iter().any(|metric| metric.job == section);
     let wish = |(section, metric): (Option<&str>, &str)| match section {
-        Some(section) if !dropped.contains(section) => format!("{section}:{metric}"),
+        Some(section) if !only.contains(section) || has_metrics(section) => format!("{section}:{metric}"),
         _ => metric.to_owned(),
     };
     let mut wishes: Vec<String> = Vec::new();

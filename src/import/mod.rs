@@ -41,7 +41,7 @@ pub use source::{Side, find_files, run_number, split_label};
 pub use chosen::choose;
 
 use crate::record::{Run, StopRule};
-use assemble::{Frame, assemble};
+use assemble::{Frame, assemble, without_sections};
 use read::{Context, read_all, read_bytes, read_into};
 
 /// One input of a comparison.
@@ -288,8 +288,9 @@ fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
             return Err(ImportError::new("--cluster", Problem::NoCluster { name: name.clone() }));
         }
     }
-    if options.primary.is_some() {
-        run.design.primary.clone_from(&options.primary);
+    if let Some(primary) = &options.primary {
+        let only = what_was_run::only_section(&run.experiment).into_iter().collect();
+        run.design.primary = Some(without_sections(primary, &only, &run.metrics));
     }
     Ok(Loaded { run, skipped: Vec::new(), guessed: BTreeSet::new() })
 }

@@ -72,6 +72,8 @@ pub(super) struct Batch {
     pub(super) so_far: Option<SoFar>,
     /// How the runs of assay were judged that became arms; each way once.
     pub(super) judged: Vec<Judged>,
+    /// Names of the only sections of runs whose metrics have none.
+    pub(super) only_sections: BTreeSet<String>,
     /// The name of what tells the arms apart, when a table's column does.
     pub(super) factor: Option<String>,
     /// Arms whose order the request says.
@@ -161,6 +163,7 @@ impl Batch {
             self.note(note);
         }
         later.judged.into_iter().for_each(|way| self.judged(way));
+        self.only_sections.extend(later.only_sections);
         self.so_far = self.so_far.or(later.so_far);
         self.factor = self.factor.take().or(later.factor);
         self.in_order(&later.ordered);

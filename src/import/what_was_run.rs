@@ -57,7 +57,7 @@ pub(super) fn facts(experiment: &Value, factors: &[Factor]) -> HostFacts {
     let is_variable =
         |constant: &Constant<'_>| variables.iter().any(|(name, _)| *name == in_braces(constant.key));
     for constant in constants.iter().filter(|constant| !is_variable(constant)) {
-        set(constant, job.is_some(), engine, &mut facts);
+        set(constant, job.map_or(0, sections), engine, &mut facts);
     }
     facts
 }
@@ -135,11 +135,18 @@ fn knob_name(path: &str) -> String {
 }
 
 /// What a level set, over what job and target say; keys are looked up as the plan does it.
-fn set(constant: &Constant<'_>, has_job: bool, engine: Option<EngineKind>, facts: &mut HostFacts) {
+fn set(constant: &Constant<'_>, sections: usize, engine: Option<EngineKind>, facts: &mut HostFacts) {
     let Constant { namespace, key, value } = *constant;
     let of_an_engine = key.split('.').next().and_then(EngineKind::named).is_some();
     let is_alone = of_an_engine || matches!(key, "engine" | "directory" | "observe");
-    let option = fio_option(key).filter(|_| has_job && namespace != "target");
+    let is_of_job = sections > 0 && namespace != "target";
+    let of_one = key.rsplit_once(':').filter(|_| is_of_job);
+    if let Some((section, option)) = of_one.and_then(|(section, option)| Some((section, fio_option(option)?)))
+    {
+        let name = format!("job.{}", option.name);
+        return facts.set(if sections > 1 { format!("{name}[{section}]") } else { name }, value);
+    }
+    let option = fio_option(key).filter(|_| is_of_job);
     if let Some(option) = option.filter(|_| namespace == "job" || key != "directory") {
         let name = format!("job.{}", option.name);
         facts.retain(|fact| {
@@ -157,6 +164,22 @@ fn set(constant: &Constant<'_>, has_job: bool, engine: Option<EngineKind>, facts
         }
         None => facts.set(format!("target.{}", knob_name(key)), value),
     }
+}
+
+/// The name of the only section of a run's job: its metrics are of the whole trial.
+pub(super) fn only_section(experiment: &Value) -> Option<String> {
+    let text = experiment.pointer("/job/text").and_then(Value::as_str)?;
+    let mut names = text.lines().filter_map(heading).filter(|name| !name.starts_with("global"));
+    names.next().filter(|_| names.next().is_none())
+}
+
+/// How many sections a job has, but [global]s.
+fn sections(job: &str) -> usize {
+    job.lines().filter_map(heading).filter(|name| !name.starts_with("global")).count()
+}
+
+fn heading(line: &str) -> Option<String> {
+    line.trim().strip_prefix('[').and_then(|rest| rest.split(']').next()).map(str::to_owned)
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
@@ -192,9 +215,7 @@ fn job_options(text: &str, facts: &mut HostFacts) {
         let (key, value) = line.split_once('=').unwrap_or((line, "1"));
         (!is_none).then(|| (key.trim().to_owned(), value.trim().to_owned()))
     };
-    let heading =
-        |line: &str| line.trim().strip_prefix('[').and_then(|rest| rest.split(']').next()).map(str::to_owned);
-    let sections = text.lines().filter_map(heading).filter(|name| name != "global").count();
+    let sections = sections(text);
     let mut section = String::new();
     for written in text.lines() {
         if let Some(name) = heading(written) {
@@ -258,7 +279,7 @@ mod tests {
             "variables": [["m", "off"], ["n", "2"]],
             "factors": [
                 level("any", "bs", "8k"), level("job", "sync", "dsync"), level("any", "n", "4"), varied,
-                level("target", "fs", "ext4"), level("any", "mount", "default"), level("any", "vm.dirty_ratio", "5"),
+                level("any", "b:fsync", "2"), level("target", "fs", "ext4"), level("any", "mount", "default"), level("any", "vm.dirty_ratio", "5"),
             ],
         });
         let all = |experiment: &Value| -> Vec<(String, String)> {
@@ -270,6 +291,7 @@ mod tests {
             ("hook.before", "m=off ./reload.sh"),
             ("job.bs", "8k"),
             ("job.fdatasync[a]", "4"),
+            ("job.fsync[b]", "2"),
             ("job.rw[b]", "write"),
             ("job.sync", "dsync"),
             ("target./proc/sys/vm/dirty_ratio", "5"),
@@ -283,6 +305,9 @@ mod tests {
         experiment["aa"] = Value::Bool(true);
         expected.insert(3, ("job.direct".to_owned(), "0".to_owned()));
         assert_eq!(all(&experiment), expected, "the baseline against itself");
+        assert_eq!(only_section(&experiment), None, "there are two");
+        experiment["job"]["text"] = Value::from("[global]\nbs=4k\n[wal]\nrw=write\n");
+        assert_eq!(only_section(&experiment).as_deref(), Some("wal"));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(super) enum Bound {
     Variable(String),
     /// A fio option, by its canonical name.
     Option(&'static str),
+    /// A fio option in the sections of this name.
+    OfSection(String, &'static str),
     /// Where files go.
     Directory,
     /// Which engine runs.
@@ -33,11 +35,25 @@ pub(super) enum Bound {
 impl Bound {
     /// What it sets, under one name where fio has several options for it: of two of them the last would win.
     pub(super) fn governs(&self) -> Bound {
+        let one_name = |option: &'static str| match option {
+            "buffered" => "direct",
+            "bsrange" | "bssplit" => "bs",
+            "rwmixwrite" => "rwmixread",
+            other => other,
+        };
         match self {
-            Bound::Option("buffered") => Bound::Option("direct"),
-            Bound::Option("bsrange" | "bssplit") => Bound::Option("bs"),
-            Bound::Option("rwmixwrite") => Bound::Option("rwmixread"),
+            Bound::Option(option) => Bound::Option(one_name(option)),
+            Bound::OfSection(section, option) => Bound::OfSection(section.clone(), one_name(option)),
             other => other.clone(),
+        }
+    }
+
+    /// Whether setting both sets something twice.
+    pub(super) fn overlaps(&self, other: &Bound) -> bool {
+        match (self, other) {
+            (Bound::Option(all), Bound::OfSection(_, one))
+            | (Bound::OfSection(_, one), Bound::Option(all)) => all == one,
+            _ => self == other,
         }
     }
 }
@@ -46,6 +62,8 @@ impl Bound {
 pub(super) struct Keys {
     variables: BTreeSet<String>,
     has_job: bool,
+    /// Names of the job's sections, but [global]s.
+    sections: Vec<String>,
     /// The engine unless a level says another: its settings need no prefix.
     engine: EngineKind,
     /// Neither job nor command: the simulated engine takes any key.
@@ -68,9 +86,11 @@ impl Keys {
         let takes_anything =
             job.is_none() && experiment.command.is_empty() && experiment.engine == EngineKind::Simulated;
         let hooks = [("--before", &experiment.before), ("--after", &experiment.after)];
+        let sections = job.into_iter().flat_map(|job| &job.sections).filter(|section| !section.is_global());
         Keys {
             variables: names,
             has_job: job.is_some(),
+            sections: sections.map(|section| section.name.clone()).collect(),
             engine: experiment.engine,
             takes_anything,
             texts,
@@ -110,6 +130,9 @@ impl Keys {
             if let Some(option) = fio_option(key).filter(|_| self.has_job) {
                 return Ok(Bound::Option(option.name));
             }
+            if let Some(bound) = self.of_section(key) {
+                return Ok(bound);
+            }
         }
         if let Some(bound) = self.tool(key).filter(|_| namespace == Namespace::Any) {
             return Ok(bound);
@@ -136,6 +159,13 @@ impl Keys {
         Err(self.unknown(namespace, key))
     }
 
+    /// `wal:fsync`.
+    fn of_section(&self, key: &str) -> Option<Bound> {
+        let (section, option) = key.rsplit_once(':')?;
+        let is_one = self.sections.iter().any(|known| known == section);
+        Some(Bound::OfSection(section.to_owned(), fio_option(option).filter(|_| is_one)?.name))
+    }
+
     /// `dbench.clients`, or `clients` where dbench is the engine.
     fn tool(&self, key: &str) -> Option<Bound> {
         let (engine, key) = match key.split_once('.') {
@@ -155,15 +185,17 @@ impl Keys {
                 "{key}: a fio option, but a command is run; write ${{{key}}} where the command takes it"
             );
         }
-        if let Some((_, option)) =
+        if let Some((section, option)) =
             key.rsplit_once(['.', ':']).filter(|_| namespace != Namespace::Target && self.has_job)
             && fio_option(option).is_some()
         {
-            let variable = option.to_ascii_uppercase();
-            return format!(
-                "{key}: an option of one section varies by a variable: write {option}=${{{variable}}} in that section and \
-                 vary {variable}"
-            );
+            return match self.sections.iter().any(|known| known == section) {
+                true => format!("{key}: write {section}:{option} for an option of one section"),
+                false => {
+                    let known = self.sections.join(", ");
+                    format!("{key}: SECTION:{option} sets {option} in one section, and the job has {known}")
+                }
+            };
         }
         let mut known: Vec<(&str, &str)> = Vec::new();
         if namespace != Namespace::Target {

@@ -76,13 +76,17 @@ fn bind_all(
                         hint = hint.or_else(|| keys.hint(&set.key));
                     }
                     Ok(found) => {
-                        let other = owner.entry(found.governs()).or_insert(&factor.name);
-                        if *other != factor.name {
+                        let governed = found.governs();
+                        let is_other = |(known, name): &(&Bound, &&str)| {
+                            known.overlaps(&governed) && **name != factor.name
+                        };
+                        if let Some((_, other)) = owner.iter().find(is_other) {
                             problems.push(format!(
                                 "{} is set by two factors: {other} and {}",
                                 set.key, factor.name
                             ));
                         }
+                        owner.entry(governed).or_insert(&factor.name);
                         bound.insert((f, l, a), found);
                     }
                 }

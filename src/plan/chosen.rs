@@ -55,6 +55,10 @@ impl Chosen {
                 let done = self.job.as_mut().map_or(Ok(()), |job| job.set_everywhere(name, value));
                 self.problems.extend(done.err().map(|errors| (errors.to_string(), Some(errors.hint()))));
             }
+            Bound::OfSection(section, name) => {
+                let done = self.job.as_mut().map_or(Ok(()), |job| job.set_in(section, name, value));
+                self.problems.extend(done.err().map(|errors| (errors.to_string(), Some(errors.hint()))));
+            }
             Bound::Directory => {
                 self.directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
             }

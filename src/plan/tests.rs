@@ -105,10 +105,7 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
             "block: no ${block}, no fio option and no setting of this name; did you mean bs (a fio option)?",
         ),
         ("queue-depth=1,8", "did you mean iodepth (a fio option)?"),
-        (
-            "wal.fsync=0,1",
-            "wal.fsync: an option of one section varies by a variable: write fsync=${FSYNC} in that section and vary FSYNC",
-        ),
+        ("wal.fsync=0,1", "wal.fsync: SECTION:fsync sets fsync in one section, and the job has a, b"),
         ("schedular=none,bfq", "did you mean scheduler (a setting)"),
         (
             "zzzzzzzzzzzzz=1,2",
@@ -363,4 +360,25 @@ fn what_a_hook_or_a_command_is_to_see_is_to_be_named_there() {
     let experiment = Experiment::from_toml(toml, "e.toml", Path::new("/"), &line).unwrap();
     let error = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap_err();
     assert_eq!(error.hint.to_string(), "write '${m}' in the command where its level belongs");
+}
+
+#[test]
+fn an_option_of_one_section_is_set_there_alone() {
+    let first = |levels: &[&str]| plan(JOB, levels).unwrap();
+    let set = first(&["b:fsync=1,4"]);
+    assert!(text(&set, 1).ends_with("[b]\nbs=8k\nstonewall\nfsync=4\n"), "{}", text(&set, 1));
+    assert_eq!(text(&set, 1).matches("fsync").count(), 1);
+    assert_eq!((set.cells[1].label.as_str(), set.factors[0].name.as_str()), ("b:fsync=4", "b:fsync"));
+    let both = first(&["a:blocksize=1k,2k", "job.b:bs=16k,32k"]);
+    assert!(text(&both, 3).contains("[a]\nbs=2k\n\n[b]\nstonewall\nbs=32k\n"), "{}", text(&both, 3));
+    for (levels, words) in [
+        (&["b:bs=1k,2k", "bs=4k,8k"][..], "bs is set by two factors: b:bs and bs"),
+        (&["direct=0,1", "b:buffered=0,1"], "b:buffered is set by two factors: direct and b:buffered"),
+        (&["b.bs=1k,2k"], "b.bs: write b:bs for an option of one section"),
+        (&["c:bs=1k,2k"], "c:bs: SECTION:bs sets bs in one section, and the job has a, b"),
+        (&["b:filename=x,y"], "filename cannot be set in [b] alone"),
+    ] {
+        let said = plan(JOB, levels).unwrap_err().to_string();
+        assert!(said.contains(words), "{levels:?}: {said}");
+    }
 }

@@ -137,6 +137,19 @@ impl JobFile {
     /// # Errors
     /// No option of fio; a value that does not fit on a line; a block size where `bssplit` would win over it.
     pub fn set_everywhere(&mut self, option: &str, value: &str) -> Result<(), WorkloadErrors> {
+        self.set(None, option, value)
+    }
+
+    /// The same in the jobs of one name.
+    ///
+    /// # Errors
+    /// As [`Self::set_everywhere`]; an option that names files, as fio adds those of a [global] to them.
+    pub fn set_in(&mut self, section: &str, option: &str, value: &str) -> Result<(), WorkloadErrors> {
+        self.set(Some(section), option, value)
+    }
+
+    fn set(&mut self, only: Option<&str>, option: &str, value: &str) -> Result<(), WorkloadErrors> {
+        let is_meant = |section: &Section| only.is_none_or(|only| section.name == only);
         let whole = Place { origin: Arc::clone(&self.origin), line: 0 };
         let fail = |kind, message: String| Err(WorkloadErrors::one(whole.clone(), kind, message));
         let Some(known) = fio_option(option) else {
@@ -148,7 +161,9 @@ impl JobFile {
             return fail(ProblemKind::BadValue, message);
         }
         let names_sizes = matches!(known.name, "bs" | "bsrange");
-        if names_sizes && self.settings().any(|setting| setting.name == "bssplit") {
+        let heeded = self.sections.iter().filter(|section| section.is_global() || is_meant(section));
+        let mut heeded = heeded.flat_map(|section| &section.settings);
+        if names_sizes && heeded.any(|setting| setting.name == "bssplit") {
             let message =
                 format!("{option} cannot be set over the job's bssplit, which fio prefers; remove bssplit");
             return fail(ProblemKind::Inconsistent, message);
@@ -161,10 +176,17 @@ impl JobFile {
         let alone = value.is_empty() && known.takes == Takes::Flag;
         // fio uses the files of all lines, those of a [global] too.
         if matches!(known.effect, Effect::Files | Effect::Tree) {
+            if let Some(only) = only {
+                let message = format!(
+                    "{option} cannot be set in [{only}] alone: fio adds the files of a [global]; write {option}=${{FILE}} there and vary FILE"
+                );
+                return fail(ProblemKind::Inconsistent, message);
+            }
             let globals = self.sections.iter_mut().filter(|section| section.is_global());
             globals.for_each(|global| global.settings.retain(|setting| setting.canonical() != known.name));
         }
-        for section in self.sections.iter_mut().filter(|section| !section.is_global()) {
+        let meant = self.sections.iter_mut().filter(|section| !section.is_global() && is_meant(section));
+        for section in meant {
             section.settings.retain(|setting| {
                 let name = setting.canonical();
                 name != known.name && !(names_sizes && matches!(name, "bs" | "bsrange"))

@@ -358,7 +358,11 @@ fn what_a_kill_left_is_listed_and_removed_by_cleanup() {
         assert!(path.exists());
     }
 
-    let removed = sandbox.succeed(&["cleanup"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let nothing = sandbox.succeed(&["cleanup", &elsewhere.path().to_string_lossy()]);
+    assert_eq!(nothing, "nothing was left behind there\n");
+    assert!(left[1].exists());
+    let removed = sandbox.succeed(&["cleanup", &sandbox.path().to_string_lossy()]);
     for path in &left {
         assert!(removed.contains(&format!("removed {}", path.display())), "{removed}");
         assert!(!path.exists());

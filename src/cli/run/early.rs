@@ -1,8 +1,8 @@
 //! Mistakes that can be seen before the first trial: in the plan, and in what this machine has.
 //!
 //! Enters: a prepared run. Leaves: a failure that says what would be right, or warnings, which are also notes of the run.
-//! Nothing is made, and nothing is written but the file on which mkfs is asked. A guest is another machine, and is not looked at: only the sizes of its devices
-//! are known.
+//! Nothing is made, and nothing is written but a file on which mkfs is asked. A guest is another machine, and is not looked at:
+//! only the sizes of its devices are known.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
