@@ -111,7 +111,8 @@ fn is_claimed_alike(c: &Comparison) -> bool {
     let [base, cand] = [&c.baseline.values, &c.candidate.values];
     let rounds = base.iter().zip(cand).map(|((round, .., a), (of, .., b))| (round == of).then_some((*a, *b)));
     let rounds: Option<Vec<(f64, f64)>> = rounds.collect();
-    let Some(rounds) = rounds.filter(|all| claimed && all.len() == c.n && base.len() == cand.len()) else {
+    let has_rounds = counted(c).0 == "rounds" && base.len() == cand.len();
+    let Some(rounds) = rounds.filter(|all| claimed && has_rounds && all.len() == c.n) else {
         return false;
     };
     let is_ratio = c.difference.is_none();

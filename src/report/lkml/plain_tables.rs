@@ -121,16 +121,22 @@ fn short_names(arms: &[(&str, String)]) -> Vec<String> {
         return names;
     }
     let levels: Vec<String> = arms.iter().map(|(arm, _)| ascii(&one_line(arm))).collect();
-    let parts = levels.iter().map(|level| level.split('/').count()).max().unwrap_or(1);
+    let parts = levels.iter().map(|level| parts_of(level).len()).max().unwrap_or(1);
     let ends = |n: usize| levels.iter().map(|level| end_of(level, n)).collect::<Vec<_>>();
     let tells = |ends: &Vec<String>| ends.iter().collect::<BTreeSet<_>>().len() == levels.len();
     (1..parts).map(ends).find(tells).unwrap_or(levels.clone())
 }
 
 /// The last `n` parts of a path.
-fn end_of(path: &str, n: usize) -> String {
-    let parts: Vec<&str> = path.split('/').collect();
+fn end_of(level: &str, n: usize) -> String {
+    let parts = parts_of(level);
     parts[parts.len().saturating_sub(n)..].join("/")
+}
+
+/// The parts of a file's path; anything else is one.
+fn parts_of(level: &str) -> Vec<&str> {
+    let is_path = level.chars().all(|c| c.is_ascii_alphanumeric() || "/._+~-".contains(c));
+    if is_path && !level.ends_with('/') { level.split('/').collect() } else { vec![level] }
 }
 
 /// Shortened with two dots where the text formats have an ellipsis.
@@ -151,5 +157,6 @@ mod tests {
         assert_eq!(of(&["none", "../sent/my.patch"]), ["none", "my.patch"]);
         assert_eq!(of(&["/v1/fix/my.patch", "/v2/fix/my.patch"]), ["v1/fix/my.patch", "v2/fix/my.patch"]);
         assert_eq!(of(&["xfs-delay.patch"]), ["xfs-delay.patch"]);
+        assert_eq!(of(&["a</b>", "a-long-one"]), ["a</b>", "a-long-one"], "it is no path");
     }
 }
