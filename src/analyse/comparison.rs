@@ -285,6 +285,11 @@ pub enum Caveat {
         /// Operations the smallest trial had.
         had: u64,
     },
+    /// User or kernel time was refused: a typical trial of an arm has too little for the ticks that divide them.
+    ProcessorTimeRefused {
+        /// Which metric.
+        metric: String,
+    },
     /// Trials whose throughput never settled: MSER-5 would cut more than half.
     NeverSettled {
         /// How many.

@@ -52,6 +52,7 @@ mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tick_guard;
 mod ties;
 mod unlisted;
 #[cfg(test)]
@@ -276,14 +277,32 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
             draft.comparison.caveats = vec![Caveat::QuantileRefused { metric, needed, had }];
             draft
         }
-        _ => draft,
+        _ => match tick_guard::refusal(setting, case) {
+            Some(caveat) => refused_for_ticks(draft, caveat),
+            None => draft,
+        },
     }
 }
 
-/// A quantile that had too few operations in a row says nothing of factors either.
+/// Settles it: what the clock could not see has no figures.
+fn refused_for_ticks(draft: Draft, caveat: Caveat) -> Draft {
+    let mut draft = draft.not_measured("too short for a clock of 10 ms ticks".to_owned());
+    let found = &mut draft.comparison;
+    (found.effect, found.difference, found.typical) = (None, None, None);
+    found.mean_change = Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN };
+    found.method = Method::ChangeOnly;
+    (found.p, found.p_adjusted) = (None, None);
+    found.caveats = vec![caveat];
+    draft
+}
+
+/// What was refused in a row says nothing of factors either.
 fn not_refused(effects: Vec<Effects>, comparisons: &[Comparison]) -> Vec<Effects> {
     let refused = |found: &Comparison| {
-        found.caveats.iter().any(|caveat| matches!(caveat, Caveat::QuantileRefused { .. }))
+        let is_refusal = |caveat: &Caveat| {
+            matches!(caveat, Caveat::QuantileRefused { .. } | Caveat::ProcessorTimeRefused { .. })
+        };
+        found.caveats.iter().any(is_refusal)
     };
     let of =
         |effects: &Effects| comparisons.iter().any(|found| found.metric == effects.metric && refused(found));

@@ -187,7 +187,8 @@ mod tests {
             let found = primary(&run);
             assert_eq!(found.verdict, Verdict::Slower { beyond_delta: true }, "paired {paired}");
             let share = found.effect.unwrap();
-            assert!(share.low == -1.0 && share.estimate >= -1.0 && share.high < -0.3, "{share:?}");
+            // The typical round loses less than the baseline's median, and all the same all it has.
+            assert!(share.low == -1.0 && share.estimate == -1.0 && share.high < -0.3, "{share:?}");
             // Below 0 there is no such end.
             let run = with(&made, 20, |cell, _, ratio| if cell == 0 { 50.0 * ratio } else { -50.0 * ratio });
             let share = primary(&run).effect.unwrap();

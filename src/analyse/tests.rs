@@ -370,6 +370,18 @@ fn the_mean_may_tell_another_story() {
 }
 
 #[test]
+fn a_mean_that_ends_the_same_way_is_no_other_story() {
+    // 4 of 20 candidate trials stall, and the others are fourteen times as fast.
+    let mut run = run_of(&Made { effect: 13.0, cv: 0.002, stop: fixed(20), ..Made::default() }, 20);
+    for trial in run.trials.iter_mut().filter(|t| t.cell == 1 && t.round % 5 == 0) {
+        trial.values[0].1 *= 0.4;
+    }
+    let found = primary(&run);
+    assert!((found.mean_change.estimate - 11.3).abs() < 0.2, "{:?}", found.mean_change);
+    assert!(!found.caveats.iter().any(|c| matches!(c, Caveat::MeanDisagrees { .. })), "{:?}", found.caveats);
+}
+
+#[test]
 fn an_arm_that_is_twice_as_slow_in_every_trial_is_one_story() {
     let run = run_of(&Made { effect: -0.5, cv: 0.02, stop: fixed(20), ..Made::default() }, 20);
     let found = primary(&run);

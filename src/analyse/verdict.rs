@@ -4,7 +4,7 @@
 //! may claim a difference at a later step of Holm's procedure; then the interval ends at 0 (Guilbaud 2008, Biom. J. 50:678).
 //! Exploratory metrics share q by Benjamini and Hochberg.
 
-use super::comparison::{Caveat, Comparison, FailureCounts, Method, Role, Verdict};
+use super::comparison::{Caveat, Comparison, FailureCounts, Interval, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
 use super::failing::{SHARE_OF_ALPHA, what_stands};
 use super::scale::Scale;
@@ -142,9 +142,19 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         comparison.corrected =
             corrected.map(|size| draft.scale.share_of(size)).filter(|share| share.is_finite());
     }
+    comparison.effect = comparison.effect.map(|effect| all_of_it(&comparison, effect));
     comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
     comparison.caveats.extend(medians_disagree(&comparison, stop.delta));
     comparison
+}
+
+/// Where the candidate has none of it in any trial, all of the baseline's is gone, whatever share of its median the typical one is.
+fn all_of_it(comparison: &Comparison, effect: Interval) -> Interval {
+    let is_gone = comparison.difference.is_some()
+        && comparison.candidate.values.iter().all(|(.., value)| *value == 0.0)
+        && comparison.baseline.values.iter().all(|(.., value)| *value >= 0.0)
+        && effect.estimate < 0.0;
+    if is_gone { Interval { estimate: -1.0, low: effect.low.min(-1.0), ..effect } } else { effect }
 }
 
 /// An interval with the end nearest to 0 of another one on the same side of it, or with both where they hold 0.
@@ -223,7 +233,8 @@ fn undecided(theta: f64, spread: f64, delta: f64, share: f64, n: usize) -> Verdi
 }
 
 /// The mean tells another story than the typical trial: it has the other sign, one is many times the other or lies outside the other's
-/// interval, or the arms stall differently often, each against its own median; and by more than δ.
+/// interval, or the arms stall differently often, each against its own median; and by more than δ. It is told where the story has another
+/// end: where one of them is beyond δ and the other is not, or on the other side.
 fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     // A share of the baseline's size and a ratio of means are not the same thing.
     let effect = comparison.effect.filter(|_| comparison.difference.is_none())?;
@@ -234,8 +245,10 @@ fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     let [less, more] = [mean.abs().min(typical.abs()), mean.abs().max(typical.abs())];
     let many_times = more > MANY_TIMES * less;
     let notable = (mean - typical).abs() > delta.max(SAME_STORY * typical.abs());
+    let side = |change: f64| i8::from(change > delta) - i8::from(change < -delta / (1.0 + delta));
+    let other_end = turned || side(mean) != side(typical);
     let stalls = (comparison.candidate.stall_rate - comparison.baseline.stall_rate).abs() > STALLS_DIFFER;
-    ((outside || turned || many_times || stalls) && notable && comparison.role == Role::Primary)
+    ((outside || turned || many_times || stalls) && notable && other_end && comparison.role == Role::Primary)
         .then_some(Caveat::MeanDisagrees { typical, mean })
 }
 

@@ -4,8 +4,11 @@
 
 use super::format::Options;
 use super::operation_times::{is_time, matters};
-use crate::analyse::{Analysis, Comparison, Role, Verdict};
+use crate::analyse::{Analysis, ArmSummary, Comparison, Role, Verdict};
 use crate::record::Run;
+
+/// A value with its round, its place there and its time.
+type Value = (u32, u32, u64, f64);
 
 /// Comparisons of one role.
 pub(super) fn of_role(analysis: &Analysis, role: Role) -> impl Iterator<Item = &Comparison> {
@@ -41,7 +44,11 @@ pub(super) struct Beside<'c> {
 /// the jobs are shown, as they are the ones that decide.
 pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -> Beside<'c> {
     // What an arm has no value of is told where it decides; a value of 0, of which there is no ratio, is a value.
-    let wanted = |c: &&Comparison| run.design.shows(&c.metric.name) && c.baseline.n > 0 && c.candidate.n > 0;
+    let wanted = |c: &&Comparison| {
+        let has_values = c.baseline.n > 0 && c.candidate.n > 0;
+        let is_own = || options.named_metrics || repeated(c, analysis).is_none();
+        has_values && run.design.shows(&c.metric.name) && is_own()
+    };
     let of_jobs = |name: &str| {
         of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)
     };
@@ -65,6 +72,30 @@ pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -
 pub(super) fn stands_out(comparison: &Comparison) -> bool {
     comparison.unlisted.is_none()
         && matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
+}
+
+/// Two metrics say the same where their ratio is the same to this share in all trials.
+const SAME_RATIO: f64 = 0.001;
+
+/// The metric that decides, where this one is the same multiple of it in every trial of both arms: it says nothing of its own.
+pub(super) fn repeated<'c>(c: &Comparison, analysis: &'c Analysis) -> Option<&'c str> {
+    let ratios = |own: &ArmSummary, of: &ArmSummary| -> Option<Vec<f64>> {
+        let same = own.values.len() == of.values.len() && !own.values.is_empty();
+        let both = own.values.iter().zip(&of.values);
+        let ratio =
+            |((round, .., a), (of_round, .., b)): (&Value, &Value)| (round == of_round).then_some(a / b);
+        if same { both.map(ratio).collect() } else { None }
+    };
+    let is_multiple = |of: &&Comparison| {
+        let both = ratios(&c.baseline, &of.baseline).zip(ratios(&c.candidate, &of.candidate));
+        let Some((base, cand)) = both else { return false };
+        let all = || base.iter().chain(&cand).copied();
+        let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+        least > 0.0 && all().all(f64::is_finite) && most <= least * (1.0 + SAME_RATIO)
+    };
+    let decides = of_role(analysis, Role::Primary);
+    let mut decides = decides.filter(|of| of.row == c.row && arms_of(of) == arms_of(c));
+    Some(decides.find(is_multiple)?.metric.name.as_str())
 }
 
 /// Whether the change of a comparison says anything: of a few trials against fewer it is that of one of them.

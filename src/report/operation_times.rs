@@ -95,6 +95,9 @@ pub(super) mod tests {
         c.role = Role::Exploratory;
         c.metric = Metric { name: name.to_owned(), unit: Unit::Seconds, ..c.metric };
         [c.baseline.median, c.candidate.median] = medians;
+        for arm in [&mut c.baseline, &mut c.candidate] {
+            arm.values.iter_mut().for_each(|value| value.3 = arm.median);
+        }
         c
     }
 

@@ -4,7 +4,7 @@
 //! difference in the metric's unit where the baseline has no size.
 
 use super::scale_of_medians::scale_of;
-use super::words::{NBSP, effect_decimals, interval_of, percent};
+use super::words::{NBSP, effect_decimals, has_share, interval_of, percent};
 use crate::analyse::Comparison;
 use crate::units::Scale;
 
@@ -15,17 +15,30 @@ pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
     let Some(share) = comparison.effect else {
         return Some(format!("{name} {}", difference_words(comparison)));
     };
+    if !has_share(comparison) {
+        return Some(format!(
+            "{name} {}, medians {}",
+            difference_words(comparison),
+            medians_words(comparison)
+        ));
+    }
+    Some(format!(
+        "{name} {}{NBSP}% {} of the baseline's size, medians {}",
+        percent(share.estimate, effect_decimals(comparison.effect)),
+        interval_of(comparison),
+        medians_words(comparison)
+    ))
+}
+
+/// `25.0 → 28.1 MiB`: the medians of both arms.
+pub(super) fn medians_words(comparison: &Comparison) -> String {
     let scale = scale_of(&[comparison]);
     let medians = [comparison.baseline.median, comparison.candidate.median];
     let [base, cand] = medians.map(|median| scale.number(median));
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!("{NBSP}{}", scale.symbol) };
     // Where there is room words are whole.
     let symbol = symbol.replace("ops", "operations");
-    Some(format!(
-        "{name} {}{NBSP}% {} of the baseline's size, medians {base}{NBSP}→{NBSP}{cand}{symbol}",
-        percent(share.estimate, effect_decimals(comparison.effect)),
-        interval_of(comparison),
-    ))
+    format!("{base}{NBSP}→{NBSP}{cand}{symbol}")
 }
 
 /// `+3.10 [+1.00, +5.20]`: the difference in the metric's unit; nothing for ratios.
@@ -75,6 +88,19 @@ mod tests {
         c.difference = Some(Interval { estimate: -3.0, low: -9.7, high: 2.2 });
         c.effect = Some(Interval { estimate: -1.0, low: -1.0, high: 0.735 });
         c
+    }
+
+    #[test]
+    fn zeros_among_other_values_have_no_percent() {
+        let words = |c: &Comparison| raw_change(c).unwrap().replace(NBSP, " ");
+        let mut c = flushes("dev.flushes", 3.0);
+        c.candidate.median = 1.5;
+        for (at, value) in c.candidate.values.iter_mut().enumerate() {
+            value.3 = if at < 2 { 0.0 } else { 1.5 };
+        }
+        assert_eq!(words(&c), "dev.flushes −3.00 [−9.70, +2.20], medians 3.00 → 1.50");
+        c.candidate.values.iter_mut().for_each(|value| value.3 = 0.0);
+        assert!(words(&c).starts_with("dev.flushes −100.0 % "), "none has any");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::raw_words::difference_words;
 use super::scale_of_medians::{medians, scale_of};
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    NBSP, Names, cell_number, change_cell, direction, heads_of, interval_alone, interval_of, is_nothing,
-    p_value, short_key, shown_cell, unit_words,
+    NBSP, Names, cell_number, change_cell, direction, has_share, heads_of, interval_alone, interval_of,
+    is_nothing, p_value, short_key, shown_cell, unit_words,
 };
 use crate::analyse::{Comparison, RowKey};
 use crate::units::Scale;
@@ -172,7 +172,7 @@ pub(super) fn primary(
             let mut cells = vec![
                 cell_number(&scale, c.baseline.median),
                 cell_number(&scale, c.candidate.median),
-                if is_of_nothing(c) { "-".to_owned() } else { shown_cell(c) },
+                if has_share(c) { shown_cell(c) } else { "-".to_owned() },
                 interval_cell(c),
                 change_cell(c.mean_change.estimate, 1),
             ];
@@ -184,7 +184,7 @@ pub(super) fn primary(
             TableRow { labels: labels.row(c), cells, tone: Some(tone(&c.verdict)), notes: notes.of(c, names) }
         })
         .collect();
-    let without = if comparisons.iter().any(|c| is_of_nothing(c)) { WITHOUT_CHANGE } else { "" };
+    let without = if comparisons.iter().any(|c| !has_share(c)) { WITHOUT_CHANGE } else { "" };
     let caption = format!(
         "{}{}: medians of {both}{}; {}{without}",
         metric.name,
@@ -236,20 +236,26 @@ fn hides_change(c: &Comparison) -> bool {
 
 /// The change in percent, of a comparison that accompanies.
 fn change_beside(c: &Comparison) -> String {
-    if !has_change(c) || hides_change(c) || is_of_nothing(c) { "-".to_owned() } else { shown_cell(c) }
+    if !has_change(c) || hides_change(c) || !has_share(c) { "-".to_owned() } else { shown_cell(c) }
 }
 
 /// What a caption adds where a row has a difference and no change.
 const WITHOUT_CHANGE: &str = "; without change %: the difference";
 
-/// Whether the baseline is nothing that a difference could be a share of.
-fn is_of_nothing(c: &Comparison) -> bool {
-    c.effect.is_none() && c.difference.is_some()
+/// The interval of a row, in percent; where there is no share the difference with its interval, in the metric's unit.
+fn interval_cell(c: &Comparison) -> String {
+    if has_share(c) { interval_of(c) } else { difference_words(c) }
 }
 
-/// The interval of a row, in percent; of a baseline that is nothing the difference with its interval, in the metric's unit.
-fn interval_cell(c: &Comparison) -> String {
-    if is_of_nothing(c) { difference_words(c) } else { interval_of(c) }
+/// The same of a comparison that accompanies.
+fn interval_beside(c: &Comparison) -> String {
+    if !has_change(c) || hides_change(c) { String::new() } else { interval_cell(c) }
+}
+
+/// What a caption adds for rows that accompany.
+fn without_change(comparisons: &[&Comparison]) -> &'static str {
+    let is_told = |c: &&Comparison| !has_share(c) && !interval_beside(c).is_empty();
+    if comparisons.iter().any(is_told) { WITHOUT_CHANGE } else { "" }
 }
 
 /// A table of one metric that accompanies: values, their change and what it is taken for. Times of an operation share one unit, `of_times`.
@@ -264,7 +270,7 @@ pub(super) fn beside(
     let scale = of_times
         .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = Labels::of(comparisons, names);
-    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "n"]));
+    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "interval", "n"]));
     let columns = columns.chain([Head::new("verdict", Of::Verdicts)]).collect();
     let rows = by_candidate(comparisons).into_iter().map(|c| {
         let mut row = row_beside(labels.row(c), &scale, c);
@@ -274,17 +280,18 @@ pub(super) fn beside(
     let rows = rows.collect();
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
-    let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);
+    let without = without_change(comparisons);
+    let caption = format!("beside: {}{unit}, medians of {both}{so_far}{without}", metric.name);
     Some(Table { caption, labels: labels.heads, columns, rows })
 }
 
-/// Both medians, their change and how often they were measured.
+/// Both medians, their change with its interval, and how often they were measured.
 fn row_beside(labels: Vec<String>, scale: &Scale, c: &Comparison) -> TableRow {
     let [baseline, candidate] =
         [c.baseline.median, c.candidate.median].map(|median| cell_number(scale, median));
     TableRow {
         labels,
-        cells: vec![baseline, candidate, change_beside(c), repeats(c)],
+        cells: vec![baseline, candidate, change_beside(c), interval_beside(c), repeats(c)],
         tone: None,
         notes: Vec::new(),
     }
@@ -302,9 +309,12 @@ pub(super) fn times(comparisons: &[&Comparison], names: &Names<'_>, of_times: &S
     let unit = unit_words(of_times, &first.metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     Some(Table {
-        caption: format!("beside: {place}times of an operation{unit}, medians of {both}{so_far}"),
+        caption: format!(
+            "beside: {place}times of an operation{unit}, medians of {both}{so_far}{}",
+            without_change(comparisons)
+        ),
         labels: vec![Head::new("metric", Of::Names)],
-        columns: Head::arms(names, comparisons).chain(Head::values(["change %", "n"])).collect(),
+        columns: Head::arms(names, comparisons).chain(Head::values(["change %", "interval", "n"])).collect(),
         rows: rows.collect(),
     })
 }
@@ -349,7 +359,7 @@ pub(super) fn exploratory(
                 value(c.baseline.median),
                 value(c.candidate.median),
                 change_beside(c),
-                if hides_change(c) { String::new() } else { interval_cell(c) },
+                interval_beside(c),
                 verdict_word(c).to_owned(),
             ];
             TableRow {
@@ -360,12 +370,11 @@ pub(super) fn exploratory(
             }
         })
         .collect();
-    let is_told = |c: &&Comparison| is_of_nothing(c) && !hides_change(c);
-    let without = if comparisons.iter().any(is_told) { WITHOUT_CHANGE } else { "" };
     Some(Table {
         caption: format!(
-            "{place}other metrics of {both}{} (medians; exploratory){without}",
-            so_far(comparisons.iter().copied())
+            "{place}other metrics of {both}{} (medians; exploratory){}",
+            so_far(comparisons.iter().copied()),
+            without_change(comparisons)
         ),
         labels: vec![Head::new("metric", Of::Names)],
         columns: Head::arms(names, comparisons)

@@ -38,6 +38,8 @@ impl Tone {
 
 /// Of fewer trials nobody asks whether failing is chance.
 const FEWEST_WITH_P: u32 = 4;
+/// Differences that differ by less, as a share, are one difference.
+const ROUNDING: f64 = 1e-9;
 /// Two shares that differ by less are printed as one.
 const SAME_SHARE: f64 = 0.001;
 
@@ -51,6 +53,11 @@ pub(super) fn so_far<'c>(comparisons: impl IntoIterator<Item = &'c Comparison>) 
 
 /// The judgement in at most 14 characters.
 pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
+    if comparison.role == Role::Primary
+        && let Some(good) = comparison.is_better().filter(|_| is_claimed_alike(comparison))
+    {
+        return manner(&comparison.metric, good).word;
+    }
     match (&comparison.verdict, comparison.role) {
         (Verdict::Faster { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, true).beyond,
         (Verdict::Faster { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, true).maybe,
@@ -68,6 +75,7 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
         (Verdict::SoFar { .. }, _) => SO_FAR,
         (Verdict::TooFew { .. }, _) => "too few",
         (Verdict::NotMeasured(_), _) if refused(comparison) => "too few I/Os",
+        (Verdict::NotMeasured(_), _) if is_too_short(comparison) => "too short",
         (Verdict::NotMeasured(_), _) => "not measured",
     }
 }
@@ -75,6 +83,11 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
 /// Whether a quantile was refused because trials had too few operations for it.
 pub(super) fn refused(comparison: &Comparison) -> bool {
     comparison.caveats.iter().any(|caveat| matches!(caveat, Caveat::QuantileRefused { .. }))
+}
+
+/// Whether a processor time was refused because trials had too little of it.
+fn is_too_short(comparison: &Comparison) -> bool {
+    comparison.caveats.iter().any(|caveat| matches!(caveat, Caveat::ProcessorTimeRefused { .. }))
 }
 
 /// What a judgement means to the reader.
@@ -89,6 +102,37 @@ pub(super) fn tone(verdict: &Verdict) -> Tone {
         | Verdict::TooFew { .. }
         | Verdict::NotMeasured(_) => Tone::Unclear,
     }
+}
+
+/// Whether a difference of unknown size was found that is the same in every round, to rounding.
+fn is_claimed_alike(c: &Comparison) -> bool {
+    let claimed = Verdict::Faster { beyond_delta: false } == c.verdict
+        || Verdict::Slower { beyond_delta: false } == c.verdict;
+    let [base, cand] = [&c.baseline.values, &c.candidate.values];
+    let rounds = base.iter().zip(cand).map(|((round, .., a), (of, .., b))| (round == of).then_some((*a, *b)));
+    let rounds: Option<Vec<(f64, f64)>> = rounds.collect();
+    let has_rounds = counted(c).0 == "rounds" && base.len() == cand.len();
+    let Some(rounds) = rounds.filter(|all| claimed && has_rounds && all.len() == c.n) else {
+        return false;
+    };
+    let is_ratio = c.difference.is_none();
+    let differences: Vec<f64> = rounds.iter().map(|(a, b)| if is_ratio { b / a } else { b - a }).collect();
+    let first = differences.first().copied().unwrap_or(f64::NAN);
+    differences.iter().all(|other| (other - first).abs() <= ROUNDING * first.abs())
+}
+
+/// `, the same difference in every round`, with what is not known of it.
+fn alike_words(c: &Comparison) -> String {
+    if !is_claimed_alike(c) {
+        return String::new();
+    }
+    let step = c.caveats.iter().find_map(|caveat| match caveat {
+        Caveat::Steps { step, .. } => {
+            Some(format!(" (its size is known to the metric's steps of {})", step_size(*step)))
+        }
+        _ => None,
+    });
+    format!(", the same difference in every round{}", step.unwrap_or_default())
 }
 
 /// Whether all of the interval lies beyond δ: the difference is larger than what matters.
@@ -231,7 +275,8 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             _ => String::new(),
         };
         let expected = as_expected(comparison, names);
-        return format!("{prefix}{claim}{expected}: {change}, {evidence}{needed}");
+        let alike = alike_words(comparison);
+        return format!("{prefix}{claim}{expected}: {change}, {evidence}{alike}{needed}");
     }
     match &comparison.verdict {
         Verdict::SoFar { rounds, of } => format!(
@@ -265,6 +310,7 @@ pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> O
                 // Of nothing there is no share.
                 _ if comparison.effect.is_none() => String::new(),
                 _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
+                _ if is_claimed_alike(comparison) => String::new(),
                 _ => format!(", maybe by less than {below}"),
             };
             let word = how.word;
@@ -397,6 +443,23 @@ mod tests {
         assert!(of(0.41, 0.35).ends_with("by more than 35 %"));
         assert!(of(-0.3, 0.05).ends_with("by more than 4.76 %"));
         assert!(of(-0.3, 0.02).ends_with("by more than 2 %"), "1.96 % is printed as δ");
+    }
+
+    #[test]
+    fn one_difference_in_every_round_is_no_maybe() {
+        let (_, analysis) = crate::report::section_tests::made_up();
+        let mut c = analysis.comparisons[0].clone();
+        (c.verdict, c.caveats) = (Verdict::Slower { beyond_delta: false }, Vec::new());
+        let told = |c: &Comparison| sentence(c, &Names::of_factor("c"), 0.02).replace(NBSP, " ");
+        assert!(told(&c).contains("maybe by less than 2 %"), "{}", told(&c));
+        for (arm, value) in [(&mut c.baseline, 1.0), (&mut c.candidate, 2.0)] {
+            arm.values.iter_mut().for_each(|point| point.3 = value);
+        }
+        assert!(told(&c).starts_with("c=off is slower than c=on: bw "), "{}", told(&c));
+        assert!(told(&c).ends_with("5 rounds, the same difference in every round"), "{}", told(&c));
+        assert_eq!(verdict_word(&c), "slower");
+        c.caveats.push(Caveat::Steps { step: 1.0, refused: false });
+        assert!(told(&c).ends_with("every round (its size is known to the metric's steps of 100 %)"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! [`super::verdict_words`].
 
 use super::layout::{one_line, width};
-use crate::analyse::{Comparison, Interval, RowKey};
+use crate::analyse::{ArmSummary, Comparison, Interval, RowKey};
 use crate::record::{Factor, Run, Source};
 use crate::units::{Better, Scale, Unit, counted};
 
@@ -332,6 +332,15 @@ pub(super) fn is_nothing(c: &Comparison) -> bool {
 pub(super) fn shown_change(comparison: &Comparison) -> f64 {
     let typical = comparison.effect.map(|effect| effect.estimate).or(comparison.typical);
     typical.unwrap_or(comparison.mean_change.estimate)
+}
+
+/// Whether the change of a comparison can be told as a share. Where some values are 0 and others are not, the typical difference as a
+/// share of a median says what the medians do not.
+pub(super) fn has_share(c: &Comparison) -> bool {
+    let zeros = |arm: &ArmSummary| arm.values.iter().filter(|(.., value)| *value == 0.0).count();
+    let [base, cand] = [&c.baseline, &c.candidate].map(zeros);
+    let is_mixed = base > 0 || cand > 0 && cand < c.candidate.values.len();
+    c.difference.is_none() || c.effect.is_some() && !is_mixed
 }
 
 /// A step relative to the value, `10 %`.

@@ -1,8 +1,10 @@
 //! The same three tables for results of any shape: a line a row, a column an arm.
 
+use std::collections::BTreeSet;
+
 use super::super::comparisons::{group, has_change};
 use super::super::document::Document;
-use super::super::layout::{ascii, left, right, shorten, told_apart, width};
+use super::super::layout::{ascii, left, one_line, right, shorten, told_apart, width};
 use super::super::page::Page;
 use super::super::words::{cell_number, direction, unit_words};
 use super::{difference_heading, difference_pct};
@@ -11,6 +13,8 @@ use crate::units::Scale;
 
 /// Columns of an arm's value.
 const VALUE: usize = 14;
+/// Of one under a long name.
+const MOST_VALUE: usize = 24;
 /// Columns of the row's label.
 const LABEL: usize = 26;
 
@@ -82,12 +86,17 @@ impl Table<'_> {
         text: impl Fn(&'c [&'c Comparison], &str) -> Option<String>,
     ) {
         let label = self.labels.iter().map(|l| width(l)).fold(0, usize::max).min(LABEL);
-        let fit = ((page.columns - label) / (VALUE + 1)).max(1);
-        let heads = told_apart(&arms.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), VALUE);
+        let names = short_names(arms);
+        // As wide as the names are, where all arms have room for it.
+        let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
+        let room = (page.columns - label) / arms.len().max(1);
+        let value = widest.min(room.saturating_sub(1)).clamp(VALUE, MOST_VALUE);
+        let fit = ((page.columns - label) / (value + 1)).max(1);
+        let heads = told_apart(&names.iter().map(String::as_str).collect::<Vec<_>>(), value);
         for (block, heads) in arms.chunks(fit).zip(heads.chunks(fit)) {
             let mut head = " ".repeat(label);
             for name in heads {
-                head.push_str(&right(&name.replace('…', "~"), VALUE + 1));
+                head.push_str(&right(&name.replace('…', "~"), value + 1));
             }
             out.push_str(head.trim_end());
             out.push('\n');
@@ -95,7 +104,7 @@ impl Table<'_> {
                 let mut line = left(&ascii_short(name, label), label);
                 for (arm, _) in block {
                     let cell = text(row, arm).unwrap_or_else(|| "-".to_owned());
-                    line.push_str(&right(&ascii(&cell), VALUE + 1));
+                    line.push_str(&right(&ascii(&cell), value + 1));
                 }
                 out.push_str(line.trim_end());
                 out.push('\n');
@@ -104,7 +113,50 @@ impl Table<'_> {
     }
 }
 
+/// Names of arms for the heads of columns: where one is too wide all of them without their factor, and of files in directories as much
+/// of the end as tells them apart.
+fn short_names(arms: &[(&str, String)]) -> Vec<String> {
+    let names: Vec<String> = arms.iter().map(|(_, name)| name.clone()).collect();
+    if names.iter().all(|name| width(name) <= VALUE) {
+        return names;
+    }
+    let levels: Vec<String> = arms.iter().map(|(arm, _)| ascii(&one_line(arm))).collect();
+    let parts = levels.iter().map(|level| parts_of(level).len()).max().unwrap_or(1);
+    let ends = |n: usize| levels.iter().map(|level| end_of(level, n)).collect::<Vec<_>>();
+    let tells = |ends: &Vec<String>| ends.iter().collect::<BTreeSet<_>>().len() == levels.len();
+    (1..parts).map(ends).find(tells).unwrap_or(levels.clone())
+}
+
+/// The last `n` parts of a path.
+fn end_of(level: &str, n: usize) -> String {
+    let parts = parts_of(level);
+    parts[parts.len().saturating_sub(n)..].join("/")
+}
+
+/// The parts of a file's path; anything else is one.
+fn parts_of(level: &str) -> Vec<&str> {
+    let is_path = level.chars().all(|c| c.is_ascii_alphanumeric() || "/._+~-".contains(c));
+    if is_path && !level.ends_with('/') { level.split('/').collect() } else { vec![level] }
+}
+
 /// Shortened with two dots where the text formats have an ellipsis.
 fn ascii_short(text: &str, columns: usize) -> String {
     if width(text) <= columns { text.to_owned() } else { shorten(text, columns).replace('…', "~") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arms_have_the_shortest_names_that_tell_them_apart() {
+        let of = |levels: &[&'static str]| {
+            short_names(&levels.iter().map(|level| (*level, format!("patch={level}"))).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["none", "a"]), ["patch=none", "patch=a"]);
+        assert_eq!(of(&["none", "../sent/my.patch"]), ["none", "my.patch"]);
+        assert_eq!(of(&["/v1/fix/my.patch", "/v2/fix/my.patch"]), ["v1/fix/my.patch", "v2/fix/my.patch"]);
+        assert_eq!(of(&["xfs-delay.patch"]), ["xfs-delay.patch"]);
+        assert_eq!(of(&["a</b>", "a-long-one"]), ["a</b>", "a-long-one"], "it is no path");
+    }
 }

@@ -11,8 +11,9 @@ use crate::analyse::Comparison;
 use crate::record::Metric;
 use crate::report::layout::shorten;
 use crate::report::manner::manner;
+use crate::report::raw_words::difference_words;
 use crate::report::verdict_words::{so_far, tone};
-use crate::report::words::{interval_of, percent, plain_percent, shown_cell, shown_change};
+use crate::report::words::{has_share, interval_of, percent, plain_percent, shown_cell, shown_change};
 use crate::units::Better;
 
 const TOP: f64 = 14.0;
@@ -255,7 +256,9 @@ impl Frame {
                 area.draw(&PathElement::new([(x, y - px(4.0)), (x, y + px(4.0))], line(colour, 2.0)))?;
             }
             area.draw(&Circle::new(dot, px(5.0), colour.filled()))?;
-            value = format!("{value}  {}", interval_of(comparison));
+            if has_share(comparison) {
+                value = format!("{value}  {}", interval_of(comparison));
+            }
         } else {
             area.draw(&Circle::new(dot, px(5.0), PAPER.filled()))?;
             area.draw(&Circle::new(dot, px(4.5), line(colour, 1.5)))?;
@@ -267,6 +270,9 @@ impl Frame {
 
 /// The change of a comparison with its unit.
 fn shown_words(c: &Comparison) -> String {
+    if !has_share(c) {
+        return difference_words(c);
+    }
     let cell = shown_cell(c);
     if cell.starts_with('×') { cell } else { format!("{cell} %") }
 }

@@ -71,9 +71,14 @@ pub(in crate::report) fn machine(run: &Run) -> String {
         value("fs.type").map(str::to_owned),
         value("queue.scheduler").map(|scheduler| format!("scheduler {scheduler}")),
     ];
-    let parts =
-        parts.into_iter().flatten().map(|part| shorten(&one_line(&part), MOST_VALUE).replace(' ', "\u{a0}"));
+    let parts = parts.into_iter().flatten().map(|part| each_shortened(&part));
     parts.collect::<Vec<_>>().join("\u{a0}· ")
+}
+
+/// The values of a part of that line, each shortened by itself, so that none is left out.
+fn each_shortened(part: &str) -> String {
+    let values = part.split(" | ").map(|value| shorten(&one_line(value), MOST_VALUE).replace(' ', "\u{a0}"));
+    values.collect::<Vec<_>>().join("\u{a0}| ")
 }
 
 fn by_arm(difference: &FactDifference, names: &Names<'_>) -> Vec<(String, String)> {
@@ -86,5 +91,32 @@ fn fact_text(name: &str, value: &str) -> String {
     match value.parse::<f64>() {
         Ok(bytes) if size || name.ends_with("_bytes") => format_number(&Unit::Bytes, bytes),
         _ => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_of_several_is_left_out_of_the_line() {
+        let (mut run, _) = crate::report::section_tests::made_up();
+        let schedulers = ["none", "mq-deadline", "bfq", "kyber"];
+        run.facts = schedulers
+            .map(|scheduler| {
+                let mut facts = crate::record::HostFacts::default();
+                facts.set("queue.scheduler", scheduler);
+                facts.set("device.model", "a disk of which the name has no end whatever");
+                facts
+            })
+            .to_vec();
+        for (at, trial) in run.trials.iter_mut().enumerate() {
+            trial.cell = at as u32;
+            trial.facts = Some(at as u32 % 4);
+        }
+        assert_eq!(
+            machine(&run).replace('\u{a0}', " "),
+            "a disk of which… no end whatever · scheduler none | mq-deadline | bfq | kyber"
+        );
     }
 }

@@ -4,7 +4,8 @@
 //! that lists them. It must not know which format prints them.
 
 use crate::analyse::{Comparison, Verdict};
-use crate::report::words::{NBSP, change, count, percent, shown_change};
+use crate::report::raw_words::medians_words;
+use crate::report::words::{NBSP, change, count, has_share, percent, shown_change};
 
 /// Metrics named of those that differ clearly.
 const MOST_NAMED: usize = 4;
@@ -24,6 +25,19 @@ pub(super) fn alike(others: &[&Comparison]) -> Option<String> {
     })
 }
 
+/// The sentence about those that are multiples of what decides.
+pub(super) fn repeated(of: &[&Comparison]) -> Option<String> {
+    let mut names: Vec<&str> = of.iter().map(|c| c.metric.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let (are, multiple, them) =
+        if names.len() == 1 { ("is", "a multiple", "it") } else { ("are", "multiples", "one") };
+    let names = (!names.is_empty()).then(|| names.join(", "))?;
+    Some(format!(
+        "{names} {are} {multiple} of what decides in every trial; `assay report RUN --metrics NAME` lists {them}"
+    ))
+}
+
 fn clear_ones(clear: &[&Comparison]) -> Option<String> {
     let first = clear.first()?;
     let n = clear.len();
@@ -34,6 +48,7 @@ fn clear_ones(clear: &[&Comparison]) -> Option<String> {
     }
     let change = |c: &Comparison| match c.difference {
         None => change(shown_change(c), 1),
+        Some(_) if !has_share(c) => medians_words(c),
         Some(_) => format!("{}{NBSP}%", percent(shown_change(c), 1)),
     };
     let told = |c: &&Comparison| format!("{} {}", c.metric.name, change(c));

@@ -8,7 +8,9 @@ mod audit;
 mod beside;
 mod budget;
 mod cause_words;
+mod clear;
 mod differences;
+mod durability;
 mod effects;
 mod every_trial;
 mod factor_tables;
@@ -50,6 +52,8 @@ pub(super) use material::Material;
 /// All sections in reading order. Footnotes are counted in this order, too.
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     verdict::section,
+    durability::section,
+    clear::section,
     audit::section,
     why::section,
     ranking::section,

@@ -2,11 +2,12 @@
 //!
 //! Enters: exploratory comparisons. Leaves: tables, one a row and candidate, and sentences. It must not judge.
 
+use super::clear::is_undecided;
 use super::{Material, left_out};
 use crate::analyse::{Comparison, Verdict};
-use crate::report::comparisons::{Beside, beside, group, stands_out};
+use crate::report::comparisons::{Beside, beside, group, repeated, stands_out};
 use crate::report::format::Detail;
-use crate::report::operation_times::{is_time, ranked};
+use crate::report::operation_times::ranked;
 use crate::report::section::{Block, GivesWay, Heading, Section, Weight};
 use crate::report::table;
 use crate::report::words::{is_nothing, printed_alike};
@@ -26,14 +27,12 @@ const WAY: GivesWay = GivesWay {
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("other metrics"));
     let Material { run, analysis, options, names, primary, footnotes, .. } = material;
-    let Beside { shown: tabled, small, mut others } = beside(run, analysis, options);
+    let Beside { small, others, .. } = beside(run, analysis, options);
     // Who names metrics wants their figures, whatever they show.
     let named = options.named_metrics;
     let listed = options.detail > Detail::Screen || named || options.all_metrics;
-    if listed {
-        // Their tables beside what decides have no interval.
-        others.extend(tabled.into_iter().filter(|c| !is_time(&c.metric)));
-    }
+    let (repeats, others): (Vec<&Comparison>, Vec<&Comparison>) =
+        others.into_iter().partition(|c| !named && repeated(c, analysis).is_some());
     let (mut shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
         ranked(others).into_iter().partition(|c| named || is_listed(c, options.all_metrics));
     let mut clear = Vec::new();
@@ -48,7 +47,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         .map(Block::Table)
         .collect();
     let left_out = match options.all_metrics {
-        true => left_out::alike(&hidden).into_iter().collect(),
+        true => left_out::alike(&hidden).into_iter().chain(left_out::repeated(&repeats)).collect(),
         false => left_out::sentences(&clear, &hidden, small),
     };
     if tables.is_empty() && left_out.is_empty() {
@@ -66,8 +65,9 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     }
     blocks.push(Block::Remarks(left_out));
     let section = Section::new("other-metrics", heading, blocks).of_weight(Weight::Figures);
-    // Tables that were asked for stay.
-    if listed { section } else { section.gives_way(WAY) }
+    // Tables that were asked for stay, and so does what differs where the verdict says that nothing shows.
+    let is_all_that_differs = !clear.is_empty() && primary.iter().any(|c| is_undecided(c));
+    if listed || is_all_that_differs { section } else { section.gives_way(WAY) }
 }
 
 /// Whether a metric that nobody named has a line: where all are asked for, what has a verdict, or is not printed as the same number
@@ -125,6 +125,25 @@ mod tests {
         let named = Options { named_metrics: true, ..Options::default() };
         alike.metric.name = "dev.other".to_owned();
         assert_eq!(told(&[nothing], &named).0, ["dev.read_bytes -"], "no percentage of nothing");
+    }
+
+    #[test]
+    fn a_multiple_of_what_decides_is_not_listed_beside_it() {
+        let mut multiple = observed("iops", [100.0, 110.0]);
+        multiple.verdict = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+        let decides = made_up().1.comparisons.remove(0);
+        (multiple.baseline, multiple.candidate) = (decides.baseline, decides.candidate);
+        for arm in [&mut multiple.baseline, &mut multiple.candidate] {
+            arm.values.iter_mut().for_each(|value| value.3 /= 4096.0);
+        }
+        let all = Options { all_metrics: true, ..Options::default() };
+        let (names, sentences) = told(&[multiple.clone()], &all);
+        assert_eq!(names.len(), 0, "{names:?}");
+        let said =
+            "iops is a multiple of what decides in every trial; `assay report RUN --metrics NAME` lists it";
+        assert_eq!(sentences, [said]);
+        multiple.candidate.values[2].3 *= 1.01;
+        assert_eq!(told(&[multiple], &all).0.len(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::report::comparisons::{arms_of, group};
 use crate::report::verdict_words::{
     MOST_ROUNDS, as_expected, claim, counted, names_metric, repeats, repeats_words, too_coarse,
 };
-use crate::report::words::{NBSP, Names, change, effect_decimals, shown_change};
+use crate::report::words::{NBSP, Names, change, effect_decimals, has_share, shown_change};
 
 /// So many comparisons have a sentence each.
 pub(super) const MOST_APART: usize = 8;
@@ -40,7 +40,7 @@ pub(super) fn shared<'c>(primary: &[&'c Comparison], names: &Names<'_>, delta: f
 
 /// Whether all there is to say of a comparison is its change in percent. Failures are told with their row.
 fn stands_in_a_range(c: &Comparison) -> bool {
-    c.failures.is_none() && c.effect.is_some() && shown_change(c).is_finite()
+    c.failures.is_none() && c.effect.is_some() && has_share(c) && shown_change(c).is_finite()
 }
 
 /// Whether two comparisons are of the same arms and the same metric, and there is the same to say of them.

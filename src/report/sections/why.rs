@@ -9,7 +9,7 @@ use super::watching::watching;
 use super::why_choice::{chosen, is_told, moves_against};
 use super::why_figures::{bars, ends, locks};
 use super::why_latency;
-use super::why_words::{Room, brief, caption, causes, lines_of, nothing_words, pair};
+use super::why_words::{Room, brief, caption, causes, lines_of, nothing_words, pair, unwatched_words};
 use crate::analyse::{Budget, Comparison, Role, Why};
 use crate::report::document::Document;
 use crate::report::flames;
@@ -49,7 +49,10 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         [] => {
             let is_said = options.detail == Detail::All || material.watched.is_some();
             let words = nothing_words(&material.why).filter(|_| is_said);
-            blocks.extend(words.map(|words| Block::Remarks(vec![words])));
+            let unwatched =
+                unwatched_words(material.run, &material.why).filter(|_| material.watched.is_none());
+            let words: Vec<String> = unwatched.or(words).into_iter().collect();
+            blocks.extend((!words.is_empty()).then_some(Block::Remarks(words)));
         }
         all if in_full || all.len() == 1 => {
             let mut folded = Vec::new();

@@ -9,6 +9,7 @@ use super::why_latency;
 use crate::analyse::{
     Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, What, Why,
 };
+use crate::record::Run;
 use crate::report::layout::{one_line, width};
 use crate::report::words::{NBSP, Names, count};
 use crate::units::{Scale, Unit};
@@ -339,10 +340,24 @@ pub(super) fn nothing_words(all: &[Why]) -> Option<String> {
     if has(Standing::Differs) {
         None
     } else if has(Standing::NotDecided) {
-        Some("nothing is decided yet, so there is nothing to explain yet".to_owned())
+        Some("no difference of what decides is shown, so there is none to explain".to_owned())
     } else {
         has(Standing::NothingDiffers).then(|| "nothing differs, so there is nothing to explain".to_owned())
     }
+}
+
+/// Why a run that was to be explained was not watched, and what watches it all the same; `None`: nobody asked, or an arm differs.
+pub(super) fn unwatched_words(run: &Run, all: &[Why]) -> Option<String> {
+    let asked = run.command_line.iter().any(|word| word == "--explain");
+    let why = match all.iter().map(|why| why.standing).min()? {
+        Standing::NotDecided => "no arm is shown to differ",
+        Standing::NothingDiffers => "nothing differs",
+        Standing::Differs | Standing::NotJudged => return None,
+    };
+    let id = run.id.map_or_else(|| "RUN".to_owned(), |id| id.to_string());
+    asked.then(|| {
+        format!("nothing was watched, because {why}: `assay explain {id} --only waits,blocks` watches it all the same")
+    })
 }
 
 /// The first of what shows a cause, but for the cause's own time; of flushes their number and their time, of processor time that of the

@@ -1,7 +1,7 @@
 //! Tests of the lines that say why two arms differ.
 
 use super::why_latency;
-use super::why_words::{Room, brief, caption, causes, lines_of};
+use super::why_words::{Room, brief, caption, causes, lines_of, unwatched_words};
 use crate::analyse::{
     Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, LatencyPart, Operation,
     RequestStage, RowKey, Standing, Unsure, Watching, What, Why,
@@ -359,4 +359,19 @@ fn the_latency_of_a_paced_job_has_lines_of_its_own() {
     );
     let budget = budget(5_000_000.0, 0.0);
     assert!(plain(brief(&why, Some(&budget), &names())).starts_with("direct=1: service +222.0 µs: "));
+}
+
+#[test]
+fn a_run_that_was_to_be_explained_says_why_it_was_not_watched() {
+    let (mut run, _) = crate::report::section_tests::made_up();
+    let why = |standing| vec![Why { standing, ..explained(Vec::new()) }];
+    assert_eq!(unwatched_words(&run, &why(Standing::NotDecided)), None, "nobody asked");
+    run.command_line = ["assay", "run", "--explain"].map(str::to_owned).to_vec();
+    assert_eq!(
+        unwatched_words(&run, &why(Standing::NotDecided)).as_deref(),
+        Some(
+            "nothing was watched, because no arm is shown to differ: `assay explain 7 --only waits,blocks` watches it all the same"
+        )
+    );
+    assert_eq!(unwatched_words(&run, &why(Standing::Differs)), None);
 }

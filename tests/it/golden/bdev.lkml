@@ -39,4 +39,4 @@ randrw1      40   40  -29   40   40  -29 26.61 -23.29 -91.63
 Differences are of means; those in whole numbers are cut off toward 0,
 not rounded.
 
-48 other comparisons cannot be judged; --all-metrics lists them
+40 other comparisons cannot be judged; --all-metrics lists them

@@ -60,8 +60,8 @@ bs  KB/s IOPS msec   usr  sys  csw
 Differences are of means. KB: 1024 bytes. usr and sys are CPU time in %
 of the job's run time.
 
-20 exploratory comparisons differ clearly; --verbose lists them
-12 other comparisons show no clear difference; --all-metrics lists them
+18 exploratory comparisons differ clearly; --verbose lists them
+10 other comparisons show no clear difference; --all-metrics lists them
 
 [1] the typical trial and the mean disagree: -1.3 % against
     -1.1 % [-9.4, +7.2] (95 % by itself)

@@ -30,52 +30,52 @@ engine command - assay 0.1.0 - delta 2 %
 
 AVERAGES, a.metric.whose.name.goes.on.and.on.and.on.ms in furlongs per
   fortnight, lower is better
-                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+                           <scrip~script> vmlinu~-aloud+ ? [31m~_`x`_*|
 mode=a, job ~b with blanks       1.235e14       1.235e14       1.235e14
 mode=the-row~b with blanks       1.235e14       1.235e14       1.235e14
-                           kernel~test=-1 kernel~st=zero
+                                       -1           zero
 mode=a, job ~b with blanks      -1.235e14              0
 mode=the-row~b with blanks      -1.235e14              0
 
 % DIFFERENCE, kernel_image_under_test=<script>alert(1)</script> -> each
   (below 1 % printed as 0)
-                           kernel~-aloud+ kernel~_`x`_*| kernel~test=-1
+                           vmlinu~-aloud+ ? [31m~_`x`_*|             -1
 mode=a, job ~b with blanks           0.00           0.00        -200.00
 mode=the-row~b with blanks              -              -              -
-                           kernel~st=zero
+                                     zero
 mode=a, job ~b with blanks        -100.00
 mode=the-row~b with blanks              -
 
 STANDARD DEVIATION in %, a.metric.whose.name.goes.on.and.on.and.on.ms
-                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+                           <scrip~script> vmlinu~-aloud+ ? [31m~_`x`_*|
 mode=a, job ~b with blanks           0.00           0.00           0.00
 mode=the-row~b with blanks           0.00           0.00           0.00
-                           kernel~test=-1 kernel~st=zero
+                                       -1           zero
 mode=a, job ~b with blanks           0.00              -
 mode=the-row~b with blanks           0.00              -
 
 AVERAGES, ctx in millions, lower is better
-                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+                           <scrip~script> vmlinu~-aloud+ ? [31m~_`x`_*|
 mode=a, job ~b with blanks            0.0           30.0           60.0
 mode=the-row~b with blanks           10.0           40.0           70.0
-                           kernel~test=-1 kernel~st=zero
+                                       -1           zero
 mode=a, job ~b with blanks           90.0          120.0
 mode=the-row~b with blanks          100.0          130.0
 
 % DIFFERENCE, kernel_image_under_test=<script>alert(1)</script> -> each
   (below 1 % printed as 0)
-                           kernel~-aloud+ kernel~_`x`_*| kernel~test=-1
+                           vmlinu~-aloud+ ? [31m~_`x`_*|             -1
 mode=a, job ~b with blanks              -              -              -
 mode=the-row~b with blanks              -              -              -
-                           kernel~st=zero
+                                     zero
 mode=a, job ~b with blanks              -
 mode=the-row~b with blanks              -
 
 STANDARD DEVIATION in %, ctx
-                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+                           <scrip~script> vmlinu~-aloud+ ? [31m~_`x`_*|
 mode=a, job ~b with blanks              -           0.00           0.00
 mode=the-row~b with blanks           0.00           0.00           0.00
-                           kernel~test=-1 kernel~st=zero
+                                       -1           zero
 mode=a, job ~b with blanks           0.00           0.00
 mode=the-row~b with blanks           0.00           0.00
 
