@@ -15,6 +15,9 @@ const OF_TARGETS: [&str; 7] = ["device", "fs", "mkfs", "mount", "extsize", "stat
 /// What the names of sysctl(8) begin with.
 const SYSCTLS: [&str; 4] = ["vm.", "fs.", "kernel.", "dev."];
 
+/// In place of a namespace: a level that sets nothing.
+const LABEL: &str = "label";
+
 /// A key that had one value in all trials.
 struct Constant<'e> {
     namespace: &'e str,
@@ -25,7 +28,7 @@ struct Constant<'e> {
 /// Command, hooks, engine, target and options of the job.
 pub(super) fn facts(experiment: &Value, factors: &[Factor]) -> HostFacts {
     let mut facts = HostFacts::default();
-    let constants = constants(experiment);
+    let constants = constants(experiment, factors);
     let variables = variables(experiment, &constants);
     let filled = |text: &str| {
         let with = |text: String, (name, value): &(String, &str)| text.replace(name.as_str(), value);
@@ -62,14 +65,24 @@ pub(super) fn facts(experiment: &Value, factors: &[Factor]) -> HostFacts {
     facts
 }
 
-/// What the factors of one level set; under `--aa`, what all baselines set.
-fn constants(experiment: &Value) -> Vec<Constant<'_>> {
+/// What the factors of one level set, and those of which one was chosen; under `--aa`, what all baselines set.
+fn constants<'e>(experiment: &'e Value, design: &[Factor]) -> Vec<Constant<'e>> {
     let is_aa = experiment.get("aa").and_then(Value::as_bool).unwrap_or_default();
     let mut found = Vec::new();
     for factor in list(experiment, "factors") {
-        let levels = list(factor, "levels");
-        let Some(level) = levels.first().filter(|_| is_aa || levels.len() == 1) else { continue };
-        found.extend(list(level, "set").iter().map(|set| Constant {
+        let (levels, name) = (list(factor, "levels"), text(factor, "name"));
+        let chosen = design.iter().find(|known| known.name == name).map(|known| known.levels.as_slice());
+        let level = match chosen {
+            _ if is_aa || levels.len() == 1 => levels.first(),
+            Some([only]) => levels.iter().find(|level| text(level, "label") == only),
+            _ => None,
+        };
+        let Some(level) = level else { continue };
+        let sets = list(level, "set");
+        if sets.is_empty() {
+            found.push(Constant { namespace: LABEL, key: name, value: text(level, "label") });
+        }
+        found.extend(sets.iter().map(|set| Constant {
             namespace: text(set, "namespace"),
             key: text(set, "key"),
             value: text(set, "value"),
@@ -137,6 +150,9 @@ fn knob_name(path: &str) -> String {
 /// What a level set, over what job and target say; keys are looked up as the plan does it.
 fn set(constant: &Constant<'_>, sections: usize, engine: Option<EngineKind>, facts: &mut HostFacts) {
     let Constant { namespace, key, value } = *constant;
+    if namespace == LABEL {
+        return facts.set(key, value);
+    }
     let of_an_engine = key.split('.').next().and_then(EngineKind::named).is_some();
     let is_alone = of_an_engine || matches!(key, "engine" | "directory" | "observe");
     let is_of_job = sections > 0 && namespace != "target";
@@ -301,6 +317,9 @@ mod tests {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
         assert_eq!(all(&experiment), expected);
+
+        let chosen = Factor::new("direct", vec!["1".to_owned()]);
+        assert_eq!(facts(&experiment, &[chosen]).get("job.direct"), Some("1"), "the trials of one level");
 
         experiment["aa"] = Value::Bool(true);
         expected.insert(3, ("job.direct".to_owned(), "0".to_owned()));

@@ -415,3 +415,21 @@ fn stored_runs_are_arms_and_one_alone_is_judged_again() {
         unknown.err
     );
 }
+
+#[test]
+fn what_a_vary_of_one_level_set_is_a_difference_of_two_runs() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.fio", "[w]\nrw=write\nsize=1m\nbs=16k\n");
+    let run = |name: &str, more: &[&str]| {
+        sandbox.succeed(&[&["run", "w.fio", "-q", "--aa", "--rounds", "4", "--name", name], more].concat());
+    };
+    run("b8", &["--vary", "bs=8k"]);
+    run("b64", &["--vary", "bs=64k", "--vary", "sync=dsync"]);
+    let report = sandbox.succeed(&["compare", "b8", "b64", "--verbose"]);
+    for line in ["job.bs: 8k for run b8; 64k for run b64", "job.sync: not set for run b8; dsync for run b64"]
+    {
+        assert!(report.contains(line), "{line}: {report}");
+    }
+    let named = ["compare", "b8", "b64", "--primary", "w:write.clat_ns.mean"];
+    assert!(sandbox.succeed(&named).contains("write.clat_ns.mean in"));
+}

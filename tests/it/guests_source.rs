@@ -165,6 +165,11 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
             "has no no_such: it is neither",
         ),
         (&["--vary", "patch=none,assay:dio-append", "-t", "fs=ext4"], 2, "no trial loads f2fs, which is all"),
+        (
+            &["--vary", "patch=none,assay:dio-append", "-t", "fs=ext4", "--plan"],
+            2,
+            "no trial loads f2fs, which is all",
+        ),
     ] {
         let arguments =
             [&["run", "job.fio", "-q", "--rounds", "1", "-t", "ram:64m", "-t", "fs=f2fs"], module, more]
