@@ -4,6 +4,7 @@
 //! never used again.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::Failure;
@@ -116,7 +117,10 @@ fn may_be_deleted(store: &Store, id: i64, owner: &str) -> Result<(), Failure> {
             .hint("wait for it, or stop it with Ctrl-C or kill"));
     }
     let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
-    if leftovers.iter().any(|(run, _)| *run == id) {
+    // What somebody else removed is none.
+    let is_there =
+        |path: &str| std::fs::symlink_metadata(path).is_ok() || crate::target::is_recorded(Path::new(path));
+    if leftovers.iter().any(|(run, path)| *run == id && is_there(path)) {
         return Err(Failure::request(format!("run {id} was killed and left something behind"))
             .hint("`assay cleanup` removes it; then the run can be deleted"));
     }

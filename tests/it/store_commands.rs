@@ -233,3 +233,15 @@ fn an_export_leaves_files_out_where_it_is_asked_to() {
     sandbox.succeed(&["export", "1", "-o", "run.json"]);
     assert_eq!(files(&["export", "run.json", "--no-files"]), 0);
 }
+
+#[test]
+fn a_run_whose_leftover_is_gone_can_be_deleted() {
+    let sandbox = runs(&["before"]);
+    let there = sandbox.path().join("there");
+    std::fs::create_dir(&there).unwrap();
+    in_store(&sandbox, &format!("INSERT INTO leftover VALUES (1, '{}')", there.display()));
+    let refused = sandbox.run(&["delete", "1"]);
+    assert!(errors(&refused).contains("run 1 was killed and left something behind"), "{}", errors(&refused));
+    std::fs::remove_dir(&there).unwrap();
+    sandbox.succeed(&["delete", "1"]);
+}
