@@ -4,6 +4,7 @@
 
 use super::format::Options;
 use super::operation_times::{is_time, matters};
+use super::verdict_words::is_too_short;
 use crate::analyse::{Analysis, ArmSummary, Comparison, Role, Verdict};
 use crate::record::Run;
 
@@ -98,9 +99,11 @@ pub(super) fn repeated<'c>(c: &Comparison, analysis: &'c Analysis) -> Option<&'c
     Some(decides.find(is_multiple)?.metric.name.as_str())
 }
 
-/// Whether the change of a comparison says anything: of a few trials against fewer it is that of one of them.
+/// Whether the change of a comparison says anything: of a few trials against fewer it is that of one of them, and of a few ticks that of
+/// the clock.
 pub(super) fn has_change(c: &Comparison) -> bool {
-    !matches!(c.verdict, Verdict::TooFew { .. }) || c.baseline.n == c.candidate.n
+    let is_of_one = matches!(c.verdict, Verdict::TooFew { .. }) && c.baseline.n != c.candidate.n;
+    !is_too_short(c) && !is_of_one
 }
 
 /// Whether the difference of two means is that of one of a few trials.

@@ -9,7 +9,7 @@ use super::footnotes::{Footnotes, common_caveats};
 use super::layout::{left, printable, right, shorten, told_apart, width, wrap};
 use super::page::Page;
 use super::section::{Block, Weight};
-use super::verdict_words::{is_beyond_delta, so_far};
+use super::verdict_words::{is_beyond_delta, is_too_short, so_far};
 use super::words::{Names, direction, plain_percent, unit_words};
 use crate::analyse::{ArmSummary, Caveat, Comparison, Method, Role, RowKey, Verdict};
 use crate::record::SoFar;
@@ -255,7 +255,8 @@ fn legend(out: &mut String, document: &Document<'_>, shown: &[&Comparison], page
             format!("=  all of that interval lies within {delta} (delta): no difference larger than that");
         page.words(out, &text, "", "   ");
     }
-    if shown.iter().any(|c| c.so_far().is_none() && c.method == Method::ChangeOnly) {
+    let has_few = |c: &Comparison| c.so_far().is_none() && c.method == Method::ChangeOnly && !is_too_short(c);
+    if shown.iter().any(|c| has_few(c)) {
         page.words(
             out,
             "Rows with fewer than 4 repeats, or too few operations for a quantile, have no test and no star.",

@@ -86,7 +86,7 @@ pub(super) fn refused(comparison: &Comparison) -> bool {
 }
 
 /// Whether a processor time was refused because trials had too little of it.
-fn is_too_short(comparison: &Comparison) -> bool {
+pub(super) fn is_too_short(comparison: &Comparison) -> bool {
     comparison.caveats.iter().any(|caveat| matches!(caveat, Caveat::ProcessorTimeRefused { .. }))
 }
 

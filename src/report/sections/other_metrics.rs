@@ -128,6 +128,22 @@ mod tests {
     }
 
     #[test]
+    fn beside_an_undecided_verdict_what_differs_stays_on_the_screen() {
+        let (run, mut analysis) = made_up();
+        let mut other = observed("usr_cpu", [1.0, 1.5]);
+        other.verdict = Verdict::Slower { beyond_delta: true };
+        analysis.comparisons.push(other);
+        let options = Options { detail: Detail::Screen, ..Options::default() };
+        let stays = |analysis: &crate::analyse::Analysis| {
+            section(&mut Material::new(&run, analysis, None, &options)).gives_way.is_none()
+        };
+        assert!(!stays(&analysis));
+        analysis.comparisons[0].verdict =
+            Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+        assert!(stays(&analysis));
+    }
+
+    #[test]
     fn a_multiple_of_what_decides_is_not_listed_beside_it() {
         let mut multiple = observed("iops", [100.0, 110.0]);
         multiple.verdict = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
