@@ -30,7 +30,8 @@ pub fn mkfs_refusal(settings: &TargetSettings) -> Option<TargetError> {
     let mkfs = fs.mkfs()?;
     let Some(Device::Made { bytes, options, .. }) = &settings.device else { return None };
     let is_plain = options.iter().all(|(name, _)| HARMLESS.contains(&name.as_str()));
-    let has_paths = settings.mkfs.iter().any(|word| word.contains('/'));
+    // Also by a label, as in `-J device=LABEL=log`.
+    let has_paths = settings.mkfs.iter().any(|word| word.contains('/') || word.contains("dev"));
     let is_dear = mkfs.dry_run.is_none() && *bytes > MOST_WRITTEN;
     // What else an argument names would be written to.
     if !is_plain || has_paths || is_dear || !second_device::all(settings).is_empty() {

@@ -180,12 +180,13 @@ fn what_mkfs_or_the_kernel_refuses_is_said_once_in_their_words() {
         &[&on_loop[..], &["--vary", "scheduler=none,noop"]].concat(),
         "scheduler=noop: this kernel has none",
     );
-    let refuse = |more: &[&str], words: &str| refused(&sandbox, 1, &[&on_loop, more].concat(), words);
-    refuse(&["--vary", "mkfs=default,'-Z crc=0'"], "invalid option -- 'Z'");
-    refuse(&["--vary", "mkfs=default,'-Z crc=0'"], "mkfs=-Z crc=0");
+    let refuse =
+        |code, more: &[&str], words: &str| refused(&sandbox, code, &[&on_loop, more].concat(), words);
+    refuse(2, &["--vary", "mkfs=default,'-Z crc=0'"], "invalid option -- 'Z'");
+    refuse(2, &["--vary", "mkfs=default,'-Z crc=0'"], "mkfs=-Z crc=0");
     // An option that is known, with a value that only the device shows to be wrong.
-    refuse(&["--vary", "mount=default,dax"], "dax");
-    refuse(&["--vary", "nr_requests=128,no"], "nr_requests");
+    refuse(1, &["--vary", "mount=default,dax"], "dax");
+    refuse(1, &["--vary", "nr_requests=128,no"], "nr_requests");
 }
 
 #[test]
