@@ -93,7 +93,10 @@ fn is_gone(contents: &Contents) -> bool {
     let kernel_has_none = contents.boot != crate::host::boot_id();
     matches!(contents.work.look(), Ok(Found::Nothing))
         && contents.files.iter().all(|file| is_nothing(&file.path))
-        && (kernel_has_none || contents.entries.iter().all(|entry| entry.made.is_gone()))
+        && contents
+            .entries
+            .iter()
+            .all(|entry| (kernel_has_none && !entry.made.is_on_disk()) || entry.made.is_gone())
         && !crate::host::marked_lives(&contents.mark)
 }
 

@@ -161,6 +161,11 @@ impl Made {
         }
     }
 
+    /// Whether it outlives the kernel that has made it.
+    pub(super) fn is_on_disk(&self) -> bool {
+        matches!(self, Made::Loop { .. } | Made::Filesystem { .. })
+    }
+
     /// Whether nothing is there any more that undoing could change.
     pub(super) fn is_gone(&self) -> bool {
         let in_sys = |place: &str, name: &str| is_nothing(&Path::new("/sys").join(place).join(name));

@@ -62,12 +62,15 @@ fn the_time_of_a_command_is_that_of_the_server_that_works_for_it() {
     let client = median("client.usr_cpu", 1) + median("client.sys_cpu", 1);
     assert!(cpu(1) > 3.0 * cpu(0) && cpu(1) > 5.0 * client, "{} {} {client}", cpu(0), cpu(1));
     assert!(run.metrics.iter().all(|metric| metric.name != "majf"), "of nobody: {:?}", run.metrics);
-    // The budget says so, too: most of the difference is user time.
+    // The budget says so, too. On a busy machine the wait for a processor may be longer than all that.
     let report: serde_json::Value =
         serde_json::from_str(&sandbox.succeed(&["report", "1", "--format", "json"])).unwrap();
-    let budgets = serde_json::to_string(&report["analysis"]["budgets"]).unwrap();
-    let first = report["analysis"]["budgets"][0]["parts"][0][0].as_str();
-    assert!(matches!(first, Some("user" | "processor")), "{budgets}");
+    let parts = report["analysis"]["budgets"][0]["parts"].as_array().unwrap();
+    let is_processor =
+        |part: &&serde_json::Value| matches!(part[0].as_str(), Some("user" | "kernel" | "processor"));
+    let of_processor = parts.iter().filter(is_processor);
+    let ns: f64 = of_processor.map(|part| part[1]["difference_ns"]["estimate"].as_f64().unwrap()).sum();
+    assert!(ns / 1e9 > 0.5 * (cpu(1) - cpu(0)), "{ns} ns: {parts:?}");
     let text = sandbox.succeed(&["report", "1", "-v"]);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -321,13 +321,13 @@ fn a_killed_mkfs_is_a_failed_trial_and_leaves_no_device() {
     }
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
-    // As if out of memory: the first mkfs of a trial kills itself, after the rehearsal's.
+    // As if out of memory: the first mkfs of a trial kills itself, after the rehearsal's. What writes nothing (-n) and -V do not count.
     let tools = sandbox.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
     let real = assay::sys::find_system_program("mkfs.ext4").unwrap();
     let count = sandbox.path().join("count");
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = -V ] && exec {real} \"$@\"\necho >>{count}\n[ $(wc -l <{count}) = 2 ] && kill -9 $$\nexec {real} \"$@\"\n",
+        "#!/bin/sh\n[ \"$1\" = -V ] || [ \"$1\" = -n ] && exec {real} \"$@\"\necho >>{count}\n[ $(wc -l <{count}) = 2 ] && kill -9 $$\nexec {real} \"$@\"\n",
         real = real.display(),
         count = count.display()
     );
