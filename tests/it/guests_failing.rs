@@ -240,6 +240,7 @@ fn what_a_guest_refuses_is_told_in_its_own_words() {
     let Some((kernels, _alone)) = kernels() else { return };
     let kernel = format!("kernel={}", kernels[0]);
     for (settings, expected) in [
+        // By this machine's mkfs, which guests use, too: nothing is booted for it.
         (["fs=ext4", "mkfs=-O nosuchfeature"], "nosuchfeature"),
         // Written to the kernel's log only.
         (["fs=btrfs", "mount=nosuchoption"], "unrecognized mount option 'nosuchoption'"),
@@ -250,11 +251,16 @@ fn what_a_guest_refuses_is_told_in_its_own_words() {
         let words = ["run", "job.fio", "-q", "-t", &kernel, "-t", "virtio_blk:400m", "--vary", "bs=4k,64k"];
         let output = run(&sandbox, &[&words[..], &["-t", settings[0], "-t", settings[1]]].concat());
         let said = errors(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("cannot be made: ") && said.contains(expected), "{said}");
-        assert!(said.contains("hint: man "), "{said}");
+        assert!(said.contains("hint: ") && said.contains("man "), "{said}");
         nothing_left(&sandbox);
-        assert!(sandbox.export("1").trials.is_empty());
+        if settings[1].starts_with("mkfs") {
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(!sandbox.path().join("assay.db").exists(), "{said}");
+        } else {
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(sandbox.export("1").trials.is_empty());
+        }
     }
 }
 
