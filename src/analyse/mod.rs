@@ -286,7 +286,7 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
 
 /// Settles it: what the clock could not see has no figures.
 fn refused_for_ticks(draft: Draft, caveat: Caveat) -> Draft {
-    let mut draft = draft.not_measured("too short for a clock of 10 ms ticks".to_owned());
+    let mut draft = draft.not_measured("too short for a clock of ticks of up to 10 ms".to_owned());
     let found = &mut draft.comparison;
     (found.effect, found.difference, found.typical) = (None, None, None);
     found.mean_change = Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN };

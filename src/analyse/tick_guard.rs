@@ -14,8 +14,10 @@ use crate::units::Unit;
 const TICK_S: f64 = 0.01;
 /// Of fewer ticks a trial the division is one or two ticks' luck.
 const FEWEST_TICKS: f64 = 5.0;
-/// The two that are divided.
-const DIVIDED: [&str; 2] = ["usr_cpu", "sys_cpu"];
+/// With more ticks a trial none of one kind is a finding.
+const MANY_TICKS: f64 = 50.0;
+/// The two that are divided, and the same of a command that a server works for.
+const DIVIDED: [[&str; 2]; 2] = [["usr_cpu", "sys_cpu"], ["client.usr_cpu", "client.sys_cpu"]];
 
 /// The caveat when a typical trial of either arm had only a few ticks, or no time of this kind in most of its trials.
 pub(super) fn refusal(setting: &Setting, case: &Case) -> Option<Caveat> {
@@ -27,15 +29,14 @@ pub(super) fn refusal(setting: &Setting, case: &Case) -> Option<Caveat> {
         let is_its = |at: &u32| metrics[*at as usize].name == name && metrics[*at as usize].job == metric.job;
         case.row.metrics.iter().copied().find(is_its)
     };
-    if !DIVIDED.contains(&name) || metric.unit != Unit::Seconds {
-        return None;
-    }
-    let [usr, sys] = DIVIDED.map(named);
+    let both = DIVIDED.into_iter().find(|both| both.contains(&name) && metric.unit == Unit::Seconds)?;
+    let [usr, sys] = both.map(named);
     let column = |cell: u32, metric: Option<u32>| metric.map(|metric| setting.table.column(cell, metric));
     let is_too_short = |cell: u32| {
         let own = column(cell, named(name)).unwrap_or_default();
         let both = column(cell, usr).zip(column(cell, sys));
-        own.len() < 2 * zeros(own) || both.is_some_and(|(usr, sys)| has_few_ticks(usr, sys))
+        let has_fewer = |ticks: f64| both.is_some_and(|(usr, sys)| has_fewer_ticks(usr, sys, ticks));
+        has_fewer(FEWEST_TICKS) || (own.len() < 2 * zeros(own) && has_fewer(MANY_TICKS))
     };
     let refused = case.cells().into_iter().flatten().any(is_too_short);
     refused.then(|| Caveat::ProcessorTimeRefused { metric: metric.name.clone() })
@@ -45,10 +46,10 @@ fn zeros(points: &[Point]) -> usize {
     points.iter().filter(|point| point.value == 0.0).count()
 }
 
-/// Whether a typical trial has only a few ticks of both together.
-fn has_few_ticks(usr: &[Point], sys: &[Point]) -> bool {
+/// Whether a typical trial has fewer ticks than so many of both together.
+fn has_fewer_ticks(usr: &[Point], sys: &[Point], ticks: f64) -> bool {
     let sums: Vec<f64> = pairs(usr, sys).iter().map(|(usr, sys)| usr.value + sys.value).collect();
-    !sums.is_empty() && median(&sums) < FEWEST_TICKS * TICK_S
+    !sums.is_empty() && median(&sums) < ticks * TICK_S
 }
 
 #[cfg(test)]
@@ -68,7 +69,7 @@ mod tests {
             unit: Unit::Seconds,
             better: Better::Lower,
         };
-        let at = DIVIDED.map(|name| run.metric_index(&metric(name)));
+        let at = DIVIDED[0].map(|name| run.metric_index(&metric(name)));
         for trial in &mut run.trials {
             let more = f64::from(trial.round) * 1e-3;
             let [usr, sys] =
@@ -78,8 +79,7 @@ mod tests {
         let options = Options { metrics: vec!["sys_cpu".to_owned()], ..Options::default() };
         let found =
             analyse(&run, &options).comparisons.into_iter().find(|c| c.metric.name == "sys_cpu").unwrap();
-        let refused =
-            matches!(&found.verdict, Verdict::NotMeasured(reason) if reason.ends_with("10 ms ticks"));
+        let refused = matches!(&found.verdict, Verdict::NotMeasured(reason) if reason.ends_with("ticks of up to 10 ms"));
         assert_eq!(refused, found.mean_change.estimate.is_nan(), "{found:?}");
         refused
     }
@@ -88,6 +88,7 @@ mod tests {
     fn processor_time_of_a_few_ticks_is_refused() {
         assert!(is_refused(|round| [0.3, if round == 0 { 0.01 } else { 0.0 }]), "none in most trials");
         assert!(is_refused(|round| [0.02, 0.02 + f64::from(round) * 1e-3]), "some 40 ms together");
+        assert!(!is_refused(|_| [0.9, 0.0]), "none, and much of the other");
         assert!(!is_refused(|round| [0.2, 0.02 + f64::from(round) * 1e-3]));
     }
 }

@@ -18,7 +18,7 @@ use crate::sys::terminal::visible_line;
 /// Options of `assay cleanup`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Only what lies at or below one of these [default: all that runs of yours have left]
+    /// Only work directories at or below one of these, with all that was made for them [default: all that runs of yours have left]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Only say what would be removed

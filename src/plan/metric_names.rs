@@ -16,6 +16,8 @@ use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
 /// What getrusage(2) counts of a whole trial, and /proc/stat of the machine meanwhile.
 const OF_TRIAL: [&str; 7] =
     ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf", "machine.steal"];
+/// Of these the ones that are counted where a server works for a command.
+const OF_SERVED: [&str; 3] = ["usr_cpu", "sys_cpu", "machine.steal"];
 /// What the kernel counts of a device.
 const OF_DEVICE: [&str; 16] = [
     "dev.read_ios", "dev.read_merges", "dev.read_bytes", "dev.read_time", "dev.write_ios",
@@ -72,7 +74,11 @@ impl MetricNames {
         for pattern in &experiment.metrics {
             names.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
         }
-        names.add("", &OF_TRIAL);
+        let has_server = cells.iter().flat_map(|cell| &cell.observe).any(|name| server_of(name).is_some());
+        match has_server {
+            true => names.add("", &OF_SERVED),
+            false => names.add("", &OF_TRIAL),
+        }
         names.add("", &OF_DEVICE);
         for observer in cells.iter().flat_map(|cell| &cell.observe) {
             match observed(observer) {

@@ -141,7 +141,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
             format!("{metric} refused: it needs {needed} operations a trial, the smallest trial had {had}")
         }
         Caveat::ProcessorTimeRefused { metric } => format!(
-            "{metric} refused: too short for a clock of 10{NBSP}ms ticks, by which kernels divide user and kernel time"
+            "{metric} refused: too short for ticks of up to 10{NBSP}ms, by which kernels divide user and kernel time"
         ),
         Caveat::NeverSettled { trials, of } => format!(
             "warning: in {trials} of {of} trials the first half or more was still warm-up (MSER-5): lengthen the \

@@ -5,7 +5,7 @@
 //!
 //! A worker is a thread of the program or of a process that it started. While one that starts others has them beside it, it counts only
 //! with the time that it ran, wanted to run or waited for storage: the rest it waits for them. So does one that hardly ever ran, beside
-//! others that did: it has nothing to do. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
+//! others that did and was never seen to wait for storage: it has nothing to do. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
 //! passed, so that what is missed between the last look and a worker's end is about a fortieth of its life; by how much the counts
 //! grew until then is taken to be as before. Processes that come and go between two looks are not seen: [`Lives::ran_s`] says how much
 //! of the processor time was.
@@ -93,6 +93,8 @@ struct Worker {
     /// Between the last look that saw it and the next one; `None`: it lives.
     ended_s: Option<f64>,
     counts: Counts,
+    /// It was seen where no signal wakes it.
+    waited: bool,
 }
 
 /// Whose workers are followed.
@@ -185,8 +187,9 @@ impl Followed {
             workers.push((thread, worker));
             Some(thread)
         });
-        for (thread, (started_ticks, worker)) in workers {
-            let worker = self.since_the_beginning(thread, started_ticks, worker);
+        for (thread, (started_ticks, mut worker)) in workers {
+            worker = self.since_the_beginning(thread, started_ticks, worker);
+            worker.waited |= self.workers.get(&thread).is_some_and(|known| known.waited);
             self.workers.insert(thread, worker);
         }
         let now_s = since_boot_s();
@@ -226,8 +229,12 @@ impl Followed {
     }
 
     /// A thread as if it had begun when the first look came, if it is older.
-    fn since_the_beginning(&self, thread: i32, started_ticks: u64, worker: Worker) -> Worker {
-        let Whose::These { since_s, before, .. } = &self.whose else { return worker };
+    fn since_the_beginning(&mut self, thread: i32, started_ticks: u64, worker: Worker) -> Worker {
+        let Whose::These { since_s, before, .. } = &mut self.whose else { return worker };
+        if worker.began_s < *since_s {
+            // One that was adopted since has done what it did before for somebody else.
+            before.entry((thread, started_ticks)).or_insert(worker.counts);
+        }
         let counts = match before.get(&(thread, started_ticks)) {
             Some(before) => worker.counts.since(before),
             None => worker.counts,
@@ -263,7 +270,8 @@ impl Followed {
             lives.storage_s = lives.storage_s.zip(storage_s).map(|(sum, storage_s)| sum + storage_s);
             let storage_s = storage_s.unwrap_or(0.0);
             // While its children live, it counts with what it does besides waiting for them.
-            let is_idle = is_little(scheduled.ran_ns, longest_ns) && is_little(scheduled.times, most_times);
+            let is_little = is_little(scheduled.ran_ns, longest_ns) && is_little(scheduled.times, most_times);
+            let is_idle = is_little && !worker.waited && storage_ticks == 0;
             let alone_s = match is_idle {
                 true => 0.0,
                 false => lived_s - self.beside_children_s(worker, worker.began_s + lived_s, now_s),
@@ -310,7 +318,8 @@ fn noted(process: i32, task: &Path) -> Option<(i32, (u64, Worker))> {
     let seen_s = since_boot_s();
     // It began within the tick.
     let began_s = (seconds_of_ticks(stat.started_ticks) + seconds_of_ticks(1) / 2.0).min(seen_s);
-    let worker = Worker { process, began_s, seen_s, ended_s: None, counts: Counts::of(&stat, scheduled) };
+    let (counts, waited) = (Counts::of(&stat, scheduled), stat.is_waiting);
+    let worker = Worker { process, began_s, seen_s, ended_s: None, counts, waited };
     Some((number_of(task)?, (stat.started_ticks, worker)))
 }
 
@@ -327,7 +336,7 @@ mod tests {
     fn worker(process: i32, lived_s: f64, ran_ns: u64, waited_ns: u64) -> Worker {
         let counts = Counts { scheduled: Scheduled { ran_ns, waited_ns, times: 100 }, ..Counts::default() };
         let (seen_s, ended_s) = (100.0 + lived_s / 2.0, Some(100.0 + lived_s));
-        Worker { process, began_s: 100.0, seen_s, ended_s, counts }
+        Worker { process, began_s: 100.0, seen_s, ended_s, counts, waited: false }
     }
 
     /// Process 7 has these children.
@@ -367,6 +376,9 @@ mod tests {
         assert!((wall_s(idle) - 8.0).abs() < 1e-9);
         idle.counts.scheduled.times = 4;
         assert!((wall_s(idle) - 4.02).abs() < 1e-9, "{}", wall_s(idle));
+        idle.waited = true;
+        assert!((wall_s(idle) - 8.0).abs() < 1e-9, "for storage, as it seems");
+        idle.waited = false;
         idle.counts.scheduled.ran_ns = 60_000_000;
         assert!((wall_s(idle) - 8.0).abs() < 1e-9);
     }
@@ -404,13 +416,14 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
         let process = i32::try_from(child.id()).unwrap();
         let ran_before = Scheduled::of(Path::new(&format!("/proc/{process}"))).unwrap();
+        let begun = Instant::now();
         let mut followed = Followed::these(vec![process]);
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n").unwrap();
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
         followed.look();
         assert_eq!(followed.workers.len(), 1);
-        let lived_s = followed.begun.elapsed().as_secs_f64();
         let lives = followed.ended(0.0);
+        let lived_s = begun.elapsed().as_secs_f64();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(lives.ran_s * 1e9 < ran_before.ran_ns as f64, "{lives:?} {ran_before:?}");

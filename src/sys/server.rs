@@ -29,10 +29,29 @@ pub fn processes_of(name: &str) -> Result<Vec<i32>, String> {
     } else {
         all(|process| is_called(process, name))
     };
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let found: Vec<i32> =
-        found.into_iter().filter(|process| *process != own && !tasks_of(*process).is_empty()).collect();
+    // Whoever has started this process would bring it and the command with it.
+    let own = own_line();
+    let found: Vec<i32> = found
+        .into_iter()
+        .filter(|process| !own.contains(process) && !tasks_of(*process).is_empty())
+        .collect();
     if found.is_empty() { Err(format!("no process of '{name}' runs")) } else { Ok(found) }
+}
+
+/// This process and all above it.
+fn own_line() -> Vec<i32> {
+    let mut line = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    while let Some(parent) = line.last().and_then(|process| parent_of(*process)) {
+        line.push(parent);
+    }
+    line
+}
+
+/// `None`: the first process of all has none.
+fn parent_of(process: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+    (parent > 0).then_some(parent)
 }
 
 /// The number in the first line of a file, as servers write them.
@@ -109,6 +128,12 @@ mod tests {
         assert!(said.contains("absent.pid: "), "{said}");
         let own = std::process::id().to_string();
         assert_eq!(processes_of(&own), Err(format!("no process of '{own}' runs")), "not itself");
+        let parent = parent_of(i32::try_from(std::process::id()).unwrap()).unwrap().to_string();
+        assert_eq!(
+            processes_of(&parent),
+            Err(format!("no process of '{parent}' runs")),
+            "nor what started it"
+        );
         assert_eq!(processes_of("no-such.service"), Err("no process of 'no-such.service' runs".to_owned()));
     }
 }

@@ -38,6 +38,8 @@ impl Scheduled {
 pub struct TaskStat {
     /// It has ended, and only its parent has to notice.
     pub is_zombie: bool,
+    /// It waits where no signal wakes it, mostly for storage.
+    pub is_waiting: bool,
     /// Clock ticks outside the kernel.
     pub user_ticks: u64,
     /// Clock ticks in the kernel.
@@ -57,6 +59,7 @@ impl TaskStat {
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(TaskStat {
             is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            is_waiting: *fields.first()? == "D",
             user_ticks: number(14)?,
             kernel_ticks: number(15)?,
             started_ticks: number(22)?,
@@ -129,6 +132,7 @@ mod tests {
         let read = TaskStat::parse(&format!("7 (a) S 1) Z {rest}\n"));
         let expected = TaskStat {
             is_zombie: true,
+            is_waiting: false,
             user_ticks: 140,
             kernel_ticks: 150,
             started_ticks: 220,

@@ -283,11 +283,6 @@ impl Ledger {
         self.read()?.ok_or_else(|| TargetError::failed(format!("the record {} is gone", self.name)))
     }
 
-    /// Whether nobody has removed the record since it was opened.
-    pub(super) fn is_there(&self) -> bool {
-        self.file.metadata().is_ok_and(|found| found.nlink() == 1)
-    }
-
     /// Removes the record: nothing is left that it is about.
     pub(super) fn forget(&self) {
         for name in [self.name.clone(), format!("{}{WORKING}", self.name)] {

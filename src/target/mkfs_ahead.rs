@@ -18,8 +18,6 @@ use crate::sys::find_system_program;
 const PLACE: &str = "/dev/shm";
 /// A mkfs without a mode that writes nothing is asked up to this size, of which it writes a few MiB.
 const MOST_WRITTEN: u64 = 16 << 30;
-/// A size that each filesystem takes.
-const USUAL: u64 = 1 << 30;
 /// Options of devices that change neither sectors nor zones.
 const HARMLESS: [&str; 3] = ["direct_io", "algorithm", "cache"];
 
@@ -30,8 +28,11 @@ pub fn mkfs_refusal(settings: &TargetSettings) -> Option<TargetError> {
     let mkfs = fs.mkfs()?;
     let Some(Device::Made { bytes, options, .. }) = &settings.device else { return None };
     let is_plain = options.iter().all(|(name, _)| HARMLESS.contains(&name.as_str()));
-    // Also by a label, as in `-J device=LABEL=log`.
-    let has_paths = settings.mkfs.iter().any(|word| word.contains('/') || word.contains("dev"));
+    // Also by a label, as in `-J device=LABEL=log`, and a file of the current directory.
+    let is_there =
+        |word: &str| word.split(['=', ',']).any(|part| !part.is_empty() && Path::new(part).exists());
+    let has_paths =
+        settings.mkfs.iter().any(|word| word.contains('/') || word.contains("dev") || is_there(word));
     let is_dear = mkfs.dry_run.is_none() && *bytes > MOST_WRITTEN;
     // What else an argument names would be written to.
     if !is_plain || has_paths || is_dear || !second_device::all(settings).is_empty() {
@@ -39,7 +40,7 @@ pub fn mkfs_refusal(settings: &TargetSettings) -> Option<TargetError> {
     }
     let said = said(mkfs, &settings.mkfs, *bytes).filter(|said| !said.is_empty())?;
     // Where it does not take its own defaults, it is the file or the place that it does not take.
-    if !self::said(mkfs, &[], USUAL)?.is_empty() {
+    if !self::said(mkfs, &[], *bytes)?.is_empty() {
         return None;
     }
     let name = mkfs.program.name;

@@ -132,6 +132,7 @@ fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
             )?;
         }
     }
+    elsewhere.sort_unstable();
     elsewhere.dedup();
     match elsewhere[..] {
         [] => {}

@@ -1,6 +1,6 @@
 //! Rules on the place that will be written: filesystem, mount, device, queue.
 
-use super::super::{FALLS_BACK, WRITES_FALL_BACK};
+use super::super::FALLS_BACK;
 use super::{Finding, Rule, Severity, number, write_command};
 use crate::record::HostFacts;
 use crate::units::{Unit, format_number};
@@ -77,7 +77,7 @@ fn direct_io(facts: &HostFacts) -> Option<Finding> {
             "files here cannot be opened with O_DIRECT",
             "Jobs with direct=1 fail here; jobs with direct=0 measure the page cache as well as the device.",
         ),
-        FALLS_BACK | WRITES_FALL_BACK => (
+        FALLS_BACK => (
             "files here are opened with O_DIRECT, but use the page cache all the same",
             "Jobs with direct=1 measure the page cache as well as the device, as with direct=0.",
         ),

@@ -12,7 +12,7 @@ use crate::report::words::{NBSP, Names};
 use crate::units::{Scale, Unit};
 
 /// Flushes of a sync, below which there are none: a trial has some of its end.
-const NONE: f64 = 0.05;
+const NONE: f64 = 0.001;
 /// From which on syncs flush: several that come together share one.
 const SOME: f64 = 0.5;
 
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn an_arm_whose_syncs_flush_nothing_is_not_as_durable() {
         assert_eq!(
-            told([2.0, 0.003], Some("write back")),
+            told([2.0, 0.0003], Some("write back")),
             "syncs of cache=off reached the device without a flush, and its write cache is volatile: not the same durability \
              (flushes a sync: 2.00 with cache=on, 0.00 with cache=off)"
         );
