@@ -104,6 +104,11 @@ pub(crate) fn kill_all(sandbox: &Sandbox) {
     for (pid, _) in sandbox.processes() {
         let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
     }
+    // One that is still ending holds the record of its run.
+    let begun = Instant::now();
+    while !sandbox.processes().is_empty() && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 pub(crate) fn fact(sandbox: &Sandbox, run: &str, cell: u32, name: &str) -> String {
