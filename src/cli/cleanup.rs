@@ -72,10 +72,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut failed = false;
     for one in &left {
         let of = of_this_store(one.run(), &args.database.db);
-        if args.dry_run {
+        let is_gone = one.is_gone();
+        if args.dry_run && !is_gone {
             one.would_do().iter().try_for_each(|line| writeln!(out, "would {line} ({of})"))?;
         }
-        let named = |path: &&Path| (path.to_path_buf(), format!("{} ({of})", shown(path)));
+        let named = |path: &&Path| {
+            let what = format!("{} ({of})", shown(path));
+            let what = if is_gone { format!("the record of {what}, which is gone") } else { what };
+            (path.to_path_buf(), what)
+        };
         let paths: Vec<(PathBuf, String)> = one.paths().iter().map(named).collect();
         if args.dry_run {
             paths.iter().try_for_each(|(_, shown)| writeln!(out, "would remove {shown}"))?;

@@ -117,9 +117,11 @@ fn may_be_deleted(store: &Store, id: i64, owner: &str) -> Result<(), Failure> {
             .hint("wait for it, or stop it with Ctrl-C or kill"));
     }
     let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
-    // What somebody else removed is none.
-    let is_there =
-        |path: &str| std::fs::symlink_metadata(path).is_ok() || crate::target::is_recorded(Path::new(path));
+    // What somebody else removed is none; what cannot be looked at may be there.
+    let is_nothing = |path: &Path| {
+        std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let is_there = |path: &str| !is_nothing(Path::new(path)) || crate::target::is_left(Path::new(path));
     if leftovers.iter().any(|(run, path)| *run == id && is_there(path)) {
         return Err(Failure::request(format!("run {id} was killed and left something behind"))
             .hint("`assay cleanup` removes it; then the run can be deleted"));

@@ -46,9 +46,8 @@ pub(super) struct Beside<'c> {
 pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -> Beside<'c> {
     // What an arm has no value of is told where it decides; a value of 0, of which there is no ratio, is a value.
     let wanted = |c: &&Comparison| {
-        let has_values = c.baseline.n > 0 && c.candidate.n > 0;
-        let is_own = || options.named_metrics || repeated(c, analysis).is_none();
-        has_values && run.design.shows(&c.metric.name) && is_own()
+        // What an experiment asks for is listed, whatever it repeats.
+        run.design.shows(&c.metric.name) && c.baseline.n > 0 && c.candidate.n > 0
     };
     let of_jobs = |name: &str| {
         of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)

@@ -39,6 +39,12 @@ impl Abandoned {
         &self.contents.session
     }
 
+    /// Whether nothing is there of all that its record names, as after somebody else removed it, or on a disk that is not mounted now.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        is_gone(&self.contents)
+    }
+
     /// What is there of it: files made for a job that names them, then the work directory.
     #[must_use]
     pub fn paths(&self) -> Vec<&Path> {
@@ -88,7 +94,6 @@ impl Abandoned {
     }
 }
 
-/// Whether nothing is there any more of all that a record is about, as after somebody else removed it.
 fn is_gone(contents: &Contents) -> bool {
     let kernel_has_none = contents.boot != crate::host::boot_id();
     matches!(contents.work.look(), Ok(Found::Nothing))
@@ -100,13 +105,11 @@ fn is_gone(contents: &Contents) -> bool {
         && !crate::host::marked_lives(&contents.mark)
 }
 
-/// What this user's killed runs have left, and why some records were not looked at. A record about nothing that is there is no leftover; it
-/// stays, because what it names may be on a disk that is mounted later.
+/// What this user's killed runs have left, and why some records were not looked at.
 #[must_use]
 pub fn abandoned() -> (Vec<Abandoned>, Vec<String>) {
     let (all, unread) = Ledger::all();
     let dead = all.into_iter().filter(|(ledger, _)| !ledger.seems_alive());
-    let dead = dead.filter(|(_, contents)| !is_gone(contents));
     let found = dead.map(|(ledger, contents)| Abandoned { ledger: Rc::new(ledger), contents });
     (found.collect(), unread)
 }
@@ -121,6 +124,12 @@ fn is_about(contents: &Contents, path: &Path) -> bool {
 #[must_use]
 pub fn is_recorded(path: &Path) -> bool {
     Ledger::all().0.iter().any(|(_, contents)| is_about(contents, path))
+}
+
+/// The same of something that is there.
+#[must_use]
+pub fn is_left(path: &Path) -> bool {
+    Ledger::all().0.iter().any(|(_, contents)| is_about(contents, path) && !is_gone(contents))
 }
 
 /// The process of a living session of this user; `None`: it has ended, or never was this user's.
@@ -180,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_removed_is_no_leftover() {
+    fn what_somebody_else_removed_is_gone_and_its_record_stays() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().canonicalize().unwrap().join("assay-1");
         let work = WorkDirectory::create(&path).unwrap();
@@ -192,15 +201,18 @@ mod tests {
         drop(journal);
         work.dies();
         std::fs::remove_dir_all(&path).unwrap();
-        let is_left = || abandoned().0.iter().any(|one| one.work() == path);
-        assert!(is_left(), "the setting is still there");
+        let mine = || abandoned().0.into_iter().find(|one| one.work() == path);
+        let is_gone = || mine().unwrap().is_gone();
+        assert!(!is_gone() && is_left(&path), "the setting is still there");
         child.kill().unwrap();
         child.wait().unwrap();
         // Children that other tests have at this moment carry the mark, too.
         let begun = Instant::now();
-        while is_left() && begun.elapsed() < Duration::from_secs(90) {
+        while !is_gone() && begun.elapsed() < Duration::from_secs(90) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert!(!is_left() && is_recorded(&path), "a disk with it may be mounted later");
+        assert!(is_gone() && !is_left(&path) && is_recorded(&path), "a disk with it may be mounted later");
+        assert_eq!(mine().unwrap().remove().unwrap(), Vec::<String>::new());
+        assert!(mine().is_none(), "but whoever cleans up wants it away");
     }
 }

@@ -48,7 +48,7 @@ mod undo;
 mod unload;
 mod zram;
 
-pub use abandoned::{Abandoned, abandoned, is_recorded, session_lives};
+pub use abandoned::{Abandoned, abandoned, is_left, is_recorded, session_lives};
 pub use claim::{Claims, claim};
 pub use directory::{Session, WorkDirectory, hint_of, is_marked, remove_marked};
 pub use error::TargetError;

@@ -509,8 +509,9 @@ fn levels_that_make_the_same_filesystem_are_said_before_the_first_trial() {
     let output = sandbox.run(&[&["run", "job.fio", "--rounds", "1", "--no-lead-in"][..], &target].concat());
     let said = errors(&output);
     assert!(output.status.success(), "{said}");
-    let warning = "warning: mkfs=default and mkfs=-b size=4096: mkfs makes the same xfs of both here";
-    assert!(said.contains(warning) && said.matches("makes the same xfs").count() == 1, "{said}");
+    let warning =
+        "warning: mkfs=default and mkfs=-b size=4096: mkfs makes xfs with the same superblock of both";
+    assert!(said.contains(warning) && said.matches("the same superblock").count() == 1, "{said}");
     let run = sandbox.export("1");
     let geometries: Vec<_> = run.facts.iter().filter_map(|facts| facts.get("fs.geometry")).collect();
     assert!(geometries.iter().any(|geometry| geometry.contains("reflink=0")), "{geometries:?}");

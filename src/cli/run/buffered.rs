@@ -46,7 +46,7 @@ impl Buffered {
         let writers = cells(&self.writers).map(|cells| {
             format!(
                 "{cells}: with direct=1 {WRITES_FALL_BACK}: {takes} (btrfs does so since Linux 6.15 for files with checksums; \
-                 mount=nodatacow makes files without, which helps on one device)"
+                 mount=nodatacow on one device avoids it)"
             )
         });
         all.into_iter().chain(writers).collect()

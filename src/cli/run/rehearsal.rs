@@ -102,8 +102,8 @@ struct Found {
     took_s: Option<f64>,
 }
 
-/// That mkfs makes the same filesystem of different arguments, the first pair: then they are one level twice, but for what mkfs does beside
-/// (discards, tables that are written later).
+/// That different arguments of mkfs come to the same superblock, the first pair: then they are probably one level twice. Some arguments set
+/// what is elsewhere (extent sizes that files inherit), or how mkfs works (discards, tables that are written later).
 fn made_alike(seen: &[(Option<target::Setup>, Found)]) -> Option<String> {
     let plain = |setup: &target::Setup| TargetSettings { mkfs: Vec::new(), ..setup.settings.clone() };
     let mut pairs =
@@ -117,7 +117,8 @@ fn made_alike(seen: &[(Option<target::Setup>, Found)]) -> Option<String> {
     })?;
     let fs = setup.as_ref()?.settings.fs?;
     Some(format!(
-        "{} and {}: mkfs makes the same {} of both here (fact fs.geometry): a level is compared with itself, but for what mkfs does beside",
+        "{} and {}: mkfs makes {} with the same superblock of both here (fact fs.geometry); unless they differ in something else, a level \
+         is compared with itself",
         first.label,
         second.label,
         fs.name()

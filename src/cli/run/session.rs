@@ -118,7 +118,7 @@ fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
     let mut told = crate::sys::terminal::err();
     let (left, unread) = target::abandoned();
     let mut elsewhere: Vec<&str> = Vec::new();
-    for one in &left {
+    for one in left.iter().filter(|one| !one.is_gone()) {
         let run = of_this_store(one.run(), conduct.db);
         if run == one.run() {
             elsewhere.push(run);
