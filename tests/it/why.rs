@@ -244,12 +244,12 @@ fn buffered_writes_end_in_the_cache_and_direct_ones_wait() {
 }
 
 /// Four writers through the page cache, of a file each and of one. Their waits decide, because on a busy machine all of them wait for a
-/// processor, and whether bandwidth differs is chance.
+/// processor, and whether bandwidth differs is chance. Large blocks: of small ones a quick machine writes so many that watching distorts it.
 const WRITERS: &str = r#"
 job_text = """
 [w]
 rw=randwrite
-bs=4k
+bs=1m
 size=4m
 numjobs=4
 time_based
