@@ -58,14 +58,17 @@ fn say(words: &str) {
     let _ = writeln!(std::io::stderr(), "torture: {words}");
 }
 
-/// Kills a process of that part, or of another one when there is none; says which.
-fn kill_one(run: i32, role: &str, dice: &mut Dice) -> (&'static str, String) {
+/// Kills a process of that part, or of another one when there is none, and says which; nothing of a run that has just ended.
+fn kill_one(run: i32, role: &str, dice: &mut Dice) -> Option<(&'static str, String)> {
     let mut found = parts(run);
     found.retain(|_, processes| !processes.is_empty());
+    if found.is_empty() {
+        return None;
+    }
     if role == "all" {
         let all: Vec<Seen> = found.into_values().flatten().collect();
         all.iter().for_each(|process| kill(process.pid));
-        return ("all", format!("{} processes", all.len()));
+        return Some(("all", format!("{} processes", all.len())));
     }
     let present: Vec<&'static str> = found.keys().copied().collect();
     let role = match present.iter().find(|present| **present == role) {
@@ -75,10 +78,10 @@ fn kill_one(run: i32, role: &str, dice: &mut Dice) -> (&'static str, String) {
     let of_role = &found[role];
     let process = &of_role[dice.below(of_role.len() as u64) as usize];
     kill(process.pid);
-    (
+    Some((
         present.into_iter().find(|present| *present == role).unwrap_or("assay"),
         process.line.chars().take(40).collect(),
-    )
+    ))
 }
 
 /// What must be the same afterwards: what the run could leave, unused zram devices, a device's setting and content, the user's
@@ -230,8 +233,10 @@ fn one_run(number: u64, dice: &mut Dice) -> Met {
     }
     let moment = begun.elapsed().as_millis();
     let met = Met { trial: parts(pid).len() > 1, target: made() };
-    let over = child.try_wait().unwrap().is_some();
-    let (killed, line) = if over { ("nobody", "it had ended".to_owned()) } else { kill_one(pid, role, dice) };
+    let alive = child.try_wait().unwrap().is_none();
+    let met_one = alive.then(|| kill_one(pid, role, dice)).flatten();
+    let over = met_one.is_none();
+    let (killed, line) = met_one.unwrap_or_else(|| ("nobody", "it had ended".to_owned()));
     let what = format!("{number}: {engine} on a {target}, {killed} killed after {moment} ms ({line})");
     say(&what);
     let now = || {
