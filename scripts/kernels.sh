@@ -54,7 +54,12 @@ download() { # download PACKAGE
     rm -rf partial
     mkdir partial
     echo "fetching $1" >&2
-    (cd partial && apt-get download -q -o APT::Sandbox::User=root "$1") >"$log" 2>&1 && mv partial/*.deb .
+    local pause
+    for pause in 0 10 30; do
+        sleep "$pause"
+        (cd partial && apt-get download -q -o APT::Sandbox::User=root "$1") >"$log" 2>&1 && mv partial/*.deb . && return 0
+    done
+    return 1
 }
 
 fetch() { # fetch SERIES META…

@@ -10,7 +10,9 @@ mod engine_descriptor;
 mod engine_kind;
 mod filesystem;
 mod fs_mark;
+mod known_program;
 mod launcher_kind;
+mod metric_pattern;
 mod observers;
 mod patches;
 mod program;
@@ -27,7 +29,9 @@ pub use engine_descriptor::{
 pub use engine_kind::{EngineKind, tool_names};
 pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
+pub use known_program::{KNOWN_PROGRAMS, KnownProgram};
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};
+pub use metric_pattern::{MetricPattern, Patterns};
 pub use observers::{
     CountedEvent, OBSERVERS, OR_A_TRACEPOINT, ObserverRow, in_order, is_observer, is_tracepoint,
     metrics_of_tracepoint, named_twice, observer_names, observers_listed, server_of,

@@ -75,6 +75,10 @@ pub struct Args {
     /// Chance of any false claim among all rows [default: 5%, or what the stored run says]
     #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
     alpha: Option<f64>,
+    /// Read a metric from the text of every file, whatever printed it: NAME=REGEX[:unit][:higher|lower]; a second match begins the next
+    /// trial
+    #[arg(long, value_name = "SPEC")]
+    metric: Vec<String>,
     /// The metric that decides [default: what decided the stored runs]
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
@@ -107,6 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let format = super::report::format_of(args.format, &args.output)?;
     let options = import::Options {
         columns: columns(args)?,
+        patterns: super::metric_patterns::metric_patterns(&args.metric)?,
         baseline: args.baseline.clone(),
         skip_unreadable: args.skip_unreadable,
         primary: args.primary.clone(),

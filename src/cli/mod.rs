@@ -20,6 +20,7 @@ pub mod import;
 mod kept_files;
 pub mod list;
 mod local_time;
+mod metric_patterns;
 pub mod metrics;
 mod named_run;
 mod other_user;

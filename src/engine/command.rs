@@ -6,7 +6,8 @@
 
 use super::child::{self, Program};
 use super::tool;
-use super::{Engine, EngineError, Patterns, Probe, Task};
+use super::{Engine, EngineError, Probe, Task};
+use crate::catalog::Patterns;
 use crate::record::{FailureKind, Outcome};
 
 /// The command engine.
@@ -26,7 +27,8 @@ impl Engine for Command {
                 reason: "the command engine was given no command; write it behind '--'".to_owned(),
             });
         }
-        let mut wanted = Patterns::of(&task.patterns)?;
+        let mut wanted =
+            Patterns::of(&task.patterns).map_err(|reason| EngineError::Unsupported { reason })?;
         let program = Program {
             argv: task.command.clone(),
             directory: None,
@@ -58,8 +60,8 @@ impl Engine for Command {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MetricPattern;
     use super::*;
+    use crate::catalog::MetricPattern;
 
     fn trial(script: &str, patterns: &[&str]) -> Result<Outcome, EngineError> {
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();

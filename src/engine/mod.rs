@@ -10,7 +10,6 @@ mod file_changes;
 pub mod fio;
 pub mod fs_mark;
 mod guard;
-mod metric_pattern;
 mod native;
 mod phase;
 pub mod simulated;
@@ -19,7 +18,6 @@ mod tool;
 pub mod xfs_io;
 
 pub use crate::catalog::EngineKind;
-pub use metric_pattern::{MetricPattern, Patterns};
 pub use task::{Engine, EngineError, Probe, SimulatedCell, Task};
 
 /// The engine of that kind. There is no wildcard, so that the compiler asks for each engine in the table of kinds.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::metric_pattern::MetricPattern;
+use crate::catalog::MetricPattern;
 use crate::record::{FailureKind, Outcome, Sample};
 
 /// What an engine is asked to do in one trial.

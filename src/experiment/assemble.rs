@@ -16,8 +16,8 @@ use super::tool_settings::ToolSettings;
 use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
 use crate::catalog::{
-    EngineKind, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint, named_twice,
-    observers_listed, server_of,
+    EngineKind, KnownProgram, MetricPattern, OR_A_TRACEPOINT, Runs, in_order, is_observer,
+    metrics_of_tracepoint, named_twice, observers_listed, server_of,
 };
 use crate::workload::{Place, nearest};
 
@@ -105,7 +105,7 @@ fn assemble(
     check.factors(&written);
     check.unused_tools(&written, engine);
     let compare = check.compare(&written);
-    check.metrics(&written, engine);
+    check.metrics(&mut written, engine);
     check.simulated(&written);
     check.name(&written);
     let stop = check.stop(&written);
@@ -118,8 +118,7 @@ fn assemble(
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
     let mut show = written.show.map(|show| show.value).unwrap_or_default();
-    let name = |pattern: &str| pattern.split('=').next().unwrap_or_default().to_owned();
-    show.extend(written.metrics.iter().map(|metric| name(&metric.value)));
+    show.extend(written.metrics.iter().map(|metric| MetricPattern::name_in(&metric.value).to_owned()));
     let simulated = written.simulated.map(|simulated| simulated.value);
     Ok(Experiment {
         name: values(written.name).unwrap_or_else(|| short_name(origin)),
@@ -416,7 +415,14 @@ impl Check<'_> {
         at.unwrap_or(0)
     }
 
-    fn metrics(&mut self, written: &Written, engine: EngineKind) {
+    /// Without `--metric`, what a known program prints is read.
+    fn metrics(&mut self, written: &mut Written, engine: EngineKind) {
+        let command = written.command.as_ref().filter(|_| engine.descriptor().runs == Runs::Command);
+        let known = command.filter(|_| written.metrics.is_empty()).and_then(|command| {
+            let (_, specs) = KnownProgram::of_command(&command.value)?;
+            Some(specs.into_iter().map(|value| Placed { value, place: command.place.clone() }).collect())
+        });
+        written.metrics.extend::<Vec<_>>(known.unwrap_or_default());
         let mut names = BTreeSet::new();
         for metric in &written.metrics {
             let hooks = written.before.is_some() || written.after.is_some();
@@ -425,7 +431,7 @@ impl Check<'_> {
                                hook (--before, --after)";
                 self.mistake(&metric.place, message);
             }
-            let name = metric.value.split('=').next().unwrap_or("");
+            let name = MetricPattern::name_in(&metric.value);
             if !names.insert(name) {
                 self.mistake(&metric.place, format!("metric {name} is given twice"));
             }

@@ -12,7 +12,7 @@ use super::placed::Placed;
 use super::recipe_table::RecipeTable;
 use super::target_names::{target_key, unknown_target_key};
 use super::vary::{parse_vary, plain_level};
-use crate::catalog::EngineKind;
+use crate::catalog::{EngineKind, MetricPattern};
 use crate::workload::Place;
 
 /// A hint: `-v` is `--verbose` elsewhere.
@@ -210,7 +210,7 @@ impl Written {
     }
 
     fn replace_metrics(&mut self, other: Vec<Placed<String>>) {
-        let name = |metric: &Placed<String>| metric.value.split('=').next().unwrap_or_default().to_owned();
+        let name = |metric: &Placed<String>| MetricPattern::name_in(&metric.value).to_owned();
         let anew: Vec<String> = other.iter().map(name).collect();
         self.metrics.retain(|known| !anew.contains(&name(known)));
         self.metrics.extend(other);

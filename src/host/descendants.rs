@@ -8,8 +8,9 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::sys::task::children_of;
 
-/// How long killed processes may take to end; only what hangs in the kernel takes longer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long killed processes may take to end: who waits for a slow disk ends when it has answered; only what hangs in the kernel takes
+/// longer.
+pub const AFTER_KILL: Duration = Duration::from_secs(10);
 /// Between two looks at what is left.
 const STEP: Duration = Duration::from_millis(5);
 
@@ -78,10 +79,10 @@ pub fn signal_descendants(pid: i32, signal: Signal) -> usize {
     family.len()
 }
 
-/// Kills all descendants of a process until none lives (new ones may be born meanwhile), for two seconds at most.
+/// Kills all descendants of a process until none lives (new ones may be born meanwhile), for [`AFTER_KILL`] at most.
 pub fn kill_descendants(pid: i32) {
     let begun = Instant::now();
-    while signal_descendants(pid, Signal::KILL) > 0 && begun.elapsed() < PATIENCE {
+    while signal_descendants(pid, Signal::KILL) > 0 && begun.elapsed() < AFTER_KILL {
         std::thread::sleep(STEP);
     }
 }
@@ -99,7 +100,7 @@ pub fn end_children(keep: &[i32]) -> Vec<i32> {
             let _ = Pid::from_raw(*child).map(|pid| kill_process(pid, Signal::KILL));
             signal_descendants(*child, Signal::KILL);
         }
-        if left.is_empty() || begun.elapsed() > PATIENCE {
+        if left.is_empty() || begun.elapsed() > AFTER_KILL {
             return left;
         }
         std::thread::sleep(STEP);

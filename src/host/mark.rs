@@ -9,16 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::descendants::descendants;
+use super::descendants::{AFTER_KILL, descendants};
 use super::run_group;
 
 /// The environment variable that holds the token.
 pub const MARK_VARIABLE: &str = "ASSAY_TRIAL";
 /// Hexadecimal digits of a token.
 const DIGITS: usize = 32;
-/// How long killed processes may take to end.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 static MARK: OnceLock<String> = OnceLock::new();
 
 /// The token of the run that this process belongs to: 32 hexadecimal digits, drawn at the first call, but in an agent, which has
@@ -46,7 +43,7 @@ pub(super) fn is_token(text: &str) -> bool {
 }
 
 /// Kills every process of the run with this token, with its descendants, and removes the run's control group; returns who is
-/// left after two seconds. Nobody may call it for a run that lives.
+/// left after [`AFTER_KILL`]. Nobody may call it for a run that lives.
 pub fn kill_marked(token: &str) -> Vec<i32> {
     if !is_token(token) {
         return Vec::new();
@@ -58,7 +55,7 @@ pub fn kill_marked(token: &str) -> Vec<i32> {
         for process in &left {
             let _ = pidfd_send_signal(&process.handle, Signal::KILL);
         }
-        if left.is_empty() || begun.elapsed() > PATIENCE {
+        if left.is_empty() || begun.elapsed() > AFTER_KILL {
             run_group::remove(token);
             return left.iter().map(|process| process.pid).collect();
         }

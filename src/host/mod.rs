@@ -32,8 +32,8 @@ mod virtualisation;
 
 pub use busy::Moment;
 pub use descendants::{
-    children, descendants, end_children, kill_descendants, own_children, reaped, signal_descendants,
-    that_hang, unnoticed_death,
+    AFTER_KILL, children, descendants, end_children, kill_descendants, own_children, reaped,
+    signal_descendants, that_hang, unnoticed_death,
 };
 pub use device::{BlockDevice, DeviceCounters, device_or_part_under, device_under, device_under_in};
 pub use direct_io::{FALLS_BACK, WRITES_FALL_BACK, direct_io_tried};

@@ -22,6 +22,7 @@ mod marks;
 mod numbers;
 mod observation;
 mod pace;
+mod printed;
 mod read;
 mod recognise;
 mod source;
@@ -40,6 +41,7 @@ pub use source::{Side, find_files, run_number, split_label};
 
 pub use chosen::choose;
 
+use crate::catalog::MetricPattern;
 use crate::record::{Run, StopRule};
 use assemble::{Frame, assemble, without_sections};
 use read::{Context, read_all, read_bytes, read_into};
@@ -78,6 +80,8 @@ pub struct Options {
     pub skip_unreadable: bool,
     /// The primary metric.
     pub primary: Option<String>,
+    /// What every file is read by instead of being recognised.
+    pub patterns: Vec<MetricPattern>,
     /// δ and α of results that bring none of their own.
     pub stop: StopRule,
     /// The command line, kept in the record.
@@ -103,7 +107,8 @@ pub struct Loaded {
 /// [`ImportError`]: for a file named by itself, what is wrong with it; for files of a directory or glob
 /// [`Problem::Unreadable`] with all of them.
 pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError> {
-    if let [Input::Files(Side { files, several: false, .. })] = inputs.as_slice()
+    if options.patterns.is_empty()
+        && let [Input::Files(Side { files, several: false, .. })] = inputs.as_slice()
         && let [file] = files.as_slice()
     {
         let bytes = read_bytes(file)?;
@@ -126,7 +131,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         }
     }
     source::tell_apart(&mut sides);
-    let context = Context { columns: &options.columns, sides: sides.len() };
+    let context = Context { columns: &options.columns, patterns: &options.patterns, sides: sides.len() };
     let mut contents = read_all(&sides, &context);
     let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
     columns_are_used(&options.columns, &contents.formats)?;
@@ -303,7 +308,7 @@ fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
 pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportError> {
     let labels = vec!["baseline".to_owned(), "candidate".to_owned()];
     let mut batch = observation::Batch::default();
-    let context = Context { columns, sides: 2 };
+    let context = Context { columns, patterns: &[], sides: 2 };
     let format = read_into(bytes, "bytes", 0, &context, &mut batch)?;
     read_into(bytes, "bytes", 1, &context, &mut batch)?;
     let frame = Frame {

@@ -10,7 +10,10 @@ use super::error::{ImportError, Problem};
 use super::observation::Batch;
 use super::recognise::{Format, may_be_export, recognise, text};
 use super::source::Side;
-use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, tool_output};
+use super::{
+    assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, printed, tool_output,
+};
+use crate::catalog::{KnownProgram, MetricPattern};
 use crate::record::Run;
 use crate::sys::regular_file::{self, Kind, Unfit};
 
@@ -26,6 +29,8 @@ const CHUNK: usize = 32;
 /// What all files need to know of the request.
 pub(super) struct Context<'a> {
     pub(super) columns: &'a Columns,
+    /// Those of `--metric`: each file is read by them, whatever it is.
+    pub(super) patterns: &'a [MetricPattern],
     /// Number of inputs compared; one alone must hold its arms itself.
     pub(super) sides: usize,
 }
@@ -62,7 +67,7 @@ fn most_bytes(format: Format) -> u64 {
         Format::AssayJson => MOST_BYTES_OF_EXPORT,
         Format::AssayCsv => MOST_BYTES,
         Format::FioJson | Format::Hyperfine => 64 << 20,
-        Format::GoBenchmark | Format::Numbers | Format::Csv => 24 << 20,
+        Format::GoBenchmark | Format::Numbers | Format::Csv | Format::Printed(_) => 24 << 20,
         Format::Tool(_) => 4 << 20,
     }
 }
@@ -75,7 +80,10 @@ pub(super) fn read_into(
     context: &Context<'_>,
     batch: &mut Batch,
 ) -> Result<Format, ImportError> {
-    let format = recognise(bytes, origin)?;
+    let format = match context.patterns {
+        [] => recognise(bytes, origin)?,
+        _ => Format::Printed(""),
+    };
     let limit_bytes = most_bytes(format);
     if bytes.len() as u64 > limit_bytes {
         return Err(ImportError::new(origin, Problem::TooLarge { limit_bytes }));
@@ -93,6 +101,10 @@ pub(super) fn read_into(
         Format::GoBenchmark => go_benchmark::read(text, origin, side, &context.columns.values, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,
         Format::Tool(engine) => tool_output::read(engine, text, origin, side, batch)?,
+        Format::Printed(name) => match KnownProgram::named(name) {
+            Some(known) => printed::read(text, origin, side, Some(known), &known.patterns(), batch)?,
+            None => printed::read(text, origin, side, None, context.patterns, batch)?,
+        },
         Format::Csv => csv_table::read(text, origin, (side, context.sides), context.columns, batch)?,
     }
     Ok(format)

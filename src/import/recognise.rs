@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::error::{ImportError, Problem};
-use crate::catalog::EngineKind;
+use crate::catalog::{EngineKind, KnownProgram};
 use crate::sys::regular_file;
 
 /// Bytes of the beginning of a file, with the first line of a table.
@@ -29,6 +29,8 @@ pub enum Format {
     Numbers,
     /// What the program of an engine prints.
     Tool(EngineKind),
+    /// What a program that is known by this name prints for people; empty: any text, by the patterns of `--metric`.
+    Printed(&'static str),
     /// A table with a header.
     Csv,
 }
@@ -45,6 +47,8 @@ impl Format {
             Format::GoBenchmark => "go benchmark text",
             Format::Numbers => "numbers",
             Format::Tool(engine) => engine.descriptor().output.map_or(engine.name(), |output| output.format),
+            Format::Printed("") => "text",
+            Format::Printed(name) => name,
             Format::Csv => "csv",
         }
     }
@@ -98,6 +102,9 @@ pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
     }
     if let Some(format) = text.lines().find_map(|line| tool_format(line.trim())) {
         return Ok(format);
+    }
+    if let Some(known) = KnownProgram::of_text(text) {
+        return Ok(Format::Printed(known.name));
     }
     if number(first).is_some() {
         return Ok(Format::Numbers);

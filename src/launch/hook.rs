@@ -16,8 +16,8 @@ use super::hook_files::{FILES_VARIABLE, FilesPlace, output_file};
 use super::hook_metrics::{self, METRICS_VARIABLE};
 use super::last_duty::STARTS;
 use super::{Answer, Request, local};
+use crate::catalog::Patterns;
 use crate::catalog::Runs;
-use crate::engine::Patterns;
 use crate::host::{end_children, own_children};
 use crate::record::{FailureKind, KeptFile, Note, Outcome, Sample};
 
@@ -84,7 +84,7 @@ impl Given {
             output: self.output.clone(),
             so_far: outcome.samples.clone(),
         };
-        let mut patterns = Patterns::of(&request.task.patterns).map_err(|error| failed(error.to_string()))?;
+        let mut patterns = Patterns::of(&request.task.patterns).map_err(&failed)?;
         self.output.lines().for_each(|line| patterns.look_at(line));
         let (found, missing) = patterns.samples("the hooks' output");
         if let Some(reason) = missing {

@@ -14,7 +14,8 @@ use rustix::process::Signal;
 use super::descendants::cannot_be_ended;
 use super::{Answer, LaunchError, Launcher, Reply, Request};
 use crate::host::{
-    self, MARK_VARIABLE, RunGroup, descendants, end_children, kill_descendants, own_children, that_hang,
+    self, AFTER_KILL, MARK_VARIABLE, RunGroup, descendants, end_children, kill_descendants, own_children,
+    that_hang,
 };
 use crate::record::FailureKind;
 use crate::sys::Program;
@@ -23,8 +24,6 @@ use crate::sys::Program;
 const GRACE: Duration = Duration::from_secs(10);
 /// How long one that has answered may take; only its memory is left to be given back.
 const AFTER_ANSWER: Duration = Duration::from_secs(3);
-/// How long one that was killed may take; longer takes only one that hangs in the kernel.
-const AFTER_KILL: Duration = Duration::from_secs(2);
 /// How long the output of an agent that has ended is read on: what it started may hold the pipe for ever.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How much longer than the task's own limit an agent may take (layout, settling, hooks).

@@ -17,7 +17,7 @@ mod qemu;
 mod stall;
 mod time_limit;
 
-pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
+pub use crate::engine::{EngineKind, SimulatedCell, Task};
 pub use crate::observe::KEEPS_TRACES;
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 

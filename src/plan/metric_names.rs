@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use super::observed_names::observed;
-use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint, server_of};
+use crate::catalog::{EngineKind, MetricPattern, Runs, forms_of, metrics_of_tracepoint, server_of};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
 
@@ -72,7 +72,7 @@ impl MetricNames {
             }
         }
         for pattern in &experiment.metrics {
-            names.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
+            names.add("", &[MetricPattern::name_in(pattern)]);
         }
         let has_server = cells.iter().flat_map(|cell| &cell.observe).any(|name| server_of(name).is_some());
         match has_server {

@@ -15,7 +15,7 @@ pub struct Surroundings {
     /// Whether what `blocks` sees is kept as files of the trial.
     pub keep_traces: bool,
     /// What is read from the output of the command or of hooks.
-    pub patterns: Vec<crate::launch::MetricPattern>,
+    pub patterns: Vec<crate::catalog::MetricPattern>,
 }
 
 /// The request for one trial of a cell.

@@ -95,7 +95,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         // The kernel cuts what follows the fifteenth letter.
         let program = directory.path().join("assay-a-server-of-a-test");
-        std::fs::copy("/bin/sleep", &program).unwrap();
+        // By another process: while this one has it open for writing, a child of another test may inherit that, and it could not be run.
+        let copied = std::process::Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap();
+        assert!(copied.success());
         let mut server = std::process::Command::new(&program).arg("60").spawn().unwrap();
         let process = i32::try_from(server.id()).unwrap();
         let file = directory.path().join("server.pid");

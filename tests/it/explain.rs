@@ -128,7 +128,7 @@ fn a_run_is_explained_right_after_its_verdict() {
     }
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", CLEAR);
-    let words = ["run", "job.fio", "--vary", "fsync=0,1", "--rounds", "4", "--explain"];
+    let words = ["run", "job.fio", "--vary", "fsync=0,1", "--rounds", "8", "--explain"];
     let plan = sandbox.succeed(&[&words[..], &["--plan"]].concat());
     let expected =
         "after the verdict, to explain it\n  5 rounds of each cell, unwatched and watched (30 trials): ";

@@ -186,7 +186,8 @@ fn permissions_and_programs_that_run() {
     // Writing to a program while it runs; not from the sandbox, which must have no process left.
     let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = elsewhere.path().join("program");
-    std::fs::copy("/bin/sleep", &program).unwrap();
+    // By another process: while this one has it open for writing, a child of another test may inherit that, and it could not be run.
+    assert!(Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
     let mut running = Command::new(&program).arg("60").spawn().unwrap();
     let (good, bad) = (format!("{here}/good"), program.to_string_lossy().into_owned());
     let options = ["--destroy", &good, "--destroy", &bad];

@@ -61,8 +61,8 @@ fn jobs_that_cannot_be_killed_end_their_trials() {
     let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let Some(frozen) = Frozen::mount(base.path()) else { return };
     sandbox.write("job.fio", &job(&frozen.at));
-    let child = frozen_meanwhile(&sandbox, &frozen, &["job.fio", "--timeout", "3s"]);
-    let output = ended(&sandbox, &frozen, child, Duration::from_secs(120));
+    let child = frozen_meanwhile(&sandbox, &frozen, &["job.fio", "--timeout", "10s"]);
+    let output = ended(&sandbox, &frozen, child, Duration::from_secs(300));
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("takes no changes"), "{said}");
@@ -72,7 +72,7 @@ fn jobs_that_cannot_be_killed_end_their_trials() {
     let expected = [
         // A process of the job, and the agent itself.
         [
-            "longer than the limit of 3 s and was stopped; processes ",
+            "longer than the limit of 10 s and was stopped; processes ",
             " cannot be ended: they hang in the kernel",
         ],
         // Laying out.
@@ -94,7 +94,7 @@ fn ctrl_c_ends_a_run_whose_jobs_cannot_be_killed() {
     sandbox.write("job.fio", &job(&frozen.at));
     let child = frozen_meanwhile(&sandbox, &frozen, &["job.fio", "--timeout", "600s"]);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = ended(&sandbox, &frozen, child, Duration::from_secs(120));
+    let output = ended(&sandbox, &frozen, child, Duration::from_secs(300));
     let said = errors(&output);
     // Its files are not removed: whoever tried would hang as well.
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -55,6 +55,7 @@ mod instructions;
 mod iolog;
 mod jobs;
 mod kernel_requests;
+mod known_programs;
 mod layers;
 mod lead_in;
 mod limits;

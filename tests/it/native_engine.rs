@@ -151,14 +151,15 @@ fn latencies_are_counted_with(method: &str) {
 #[test]
 fn runtime_is_kept_by_a_wave_of_threads_and_processes() {
     let (_base, work) = work();
-    let job = "[global]\nrw=randread\nbs=4k\nsize=1m\ntime_based\nruntime=500ms\n[processes]\nnumjobs=2\n[threads]\nthread\nnumjobs=2\n";
+    let job = "[global]\nrw=randread\nbs=4k\nsize=1m\npre_read=1\ntime_based\nruntime=500ms\n[processes]\nnumjobs=2\n[threads]\nthread\nnumjobs=2\n";
     let outcome = done(EngineKind::Native, job, work.path());
     for name in ["processes", "threads"] {
         let value = |metric: &str| {
             outcome.samples.iter().find(|s| s.metric.job == name && s.metric.name == metric).map(|s| s.value)
         };
         let runtime = value("runtime").unwrap();
-        assert!((0.5..2.0).contains(&runtime), "{name} ran {runtime} s");
+        // One that began again would run for good.
+        assert!((0.5..60.0).contains(&runtime), "{name} ran {runtime} s");
         assert!(value("read.total_ios").unwrap() > 256.0, "{name} began again");
         assert!(value("usr_cpu").unwrap() + value("sys_cpu").unwrap() <= 2.0 * runtime + 0.1);
     }
@@ -223,7 +224,7 @@ fn io_uring_does_nothing_by_itself_and_says_what_the_kernel_did() {
 #[test]
 fn a_writer_that_ends_early_is_not_divided_by_the_readers_time() {
     let job = "[global]\ngroup_reporting\nioengine=psync\nbs=4k\nsize=256k\nfilename=f\n[w]\nrw=write\n\
-               [r]\nrw=randread\ntime_based\nruntime=600ms\n";
+               [r]\nrw=randread\ntime_based\nruntime=5\n";
     for engine in [EngineKind::Native, EngineKind::Fio] {
         if engine == EngineKind::Fio && !crate::tools::available("fio") {
             return;

@@ -228,7 +228,7 @@ fn stopped_meanwhile(job: &str, directory: &Path) -> (Reply, f64) {
 /// Until the agent has forked its job, which runs within milliseconds then.
 fn wait_for_the_job(agent: u32) {
     let children = format!("/proc/{agent}/task/{agent}/children");
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         let found = std::fs::read_to_string(&children).unwrap_or_default();
         if !found.trim().is_empty() {
             return;
@@ -358,7 +358,7 @@ fn a_latency_that_cannot_be_kept_fails_the_trial() {
     let (_base, work) = work();
     let job = |more: &str| {
         format!(
-            "[l]\nrw=randread\nbs=4k\nsize=64k\ntime_based\nruntime=300ms\nlatency_target=1us\nlatency_window=20ms\n{more}"
+            "[l]\nrw=randread\nbs=64k\nsize=1m\ntime_based\nruntime=300ms\nlatency_target=1us\nlatency_window=20ms\n{more}"
         )
     };
     let Answer::Failed { reason, so_far, .. } = agent(EngineKind::Native, &job(""), work.path()).answer

@@ -45,8 +45,10 @@ pub(crate) fn texts(notes: &[Note]) -> Vec<&str> {
     notes.iter().map(|note| note.text.as_str()).collect()
 }
 
-/// Notes of a trial but for what others did to its device.
+/// Notes of a trial but for what others did to its device and the hypervisor to its processors.
 pub(crate) fn own(notes: &[Note]) -> Vec<&str> {
-    let by_others = |note: &&str| note.contains("did not come to rest before the trial");
+    let by_others = |note: &&str| {
+        note.contains("did not come to rest before the trial") || note.starts_with("it counts, although")
+    };
     texts(notes).into_iter().filter(|note| !by_others(note)).collect()
 }

@@ -8,10 +8,8 @@ use serde_json::Value;
 
 use crate::fixtures;
 use crate::sandbox::Sandbox;
+use crate::spoiled::unless_spoiled;
 use crate::target_bench::can_make;
-
-/// How often an experiment is made that a busy machine can spoil.
-const TRIES: u32 = 6;
 
 /// A made-up run in which four writers of one file wait for its lock: watched, with all parts of the sum, and a row in which nothing
 /// differs.
@@ -197,18 +195,6 @@ fn causes(why: &Value) -> Vec<Value> {
     why[0]["causes"].as_array().unwrap().clone()
 }
 
-/// Makes an experiment until what a busy machine can spoil is there: what is wrong otherwise.
-fn in_a_few_tries(mut experiment: impl FnMut() -> Result<(), String>) {
-    let mut wrong = Vec::new();
-    for _ in 0..TRIES {
-        match experiment() {
-            Ok(()) => return,
-            Err(words) => wrong.push(words),
-        }
-    }
-    panic!("{}", wrong.join("\n"));
-}
-
 #[test]
 fn buffered_writes_end_in_the_cache_and_direct_ones_wait() {
     // A device of the run's own: the counters of the disk below the tests count everybody.
@@ -218,7 +204,7 @@ fn buffered_writes_end_in_the_cache_and_direct_ones_wait() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[w]\nrw=randwrite\nbs=4k\nsize=16m\nio_size=4m\n");
     let mut tried = 0;
-    in_a_few_tries(|| {
+    unless_spoiled(|| {
         tried += 1;
         let words = ["run", "-q", "job.fio", "--vary", "direct=0,1", "--rounds", "8"];
         sandbox.succeed(&[&words[..], &["-t", "loop:300m", "-t", "fs=ext4"]].concat());
@@ -279,7 +265,7 @@ fn writers_of_one_file_wait_most_for_its_lock() {
     let sandbox = Sandbox::new();
     sandbox.write("writers.toml", WRITERS);
     let mut tried = 0;
-    in_a_few_tries(|| {
+    unless_spoiled(|| {
         tried += 1;
         sandbox.succeed(&["run", "-q", "writers.toml"]);
         let found = why(&sandbox, &tried.to_string());

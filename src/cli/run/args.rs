@@ -20,7 +20,8 @@ const EXAMPLES: &str = "Examples:
   assay run job.fio -t loop:1g --vary fs=xfs,ext4               two filesystems, made anew for each trial
   assay run job.fio --vary kernel=a.deb,b.deb -t virtio_blk:1g  two kernels, booted in a virtual machine
   assay run job.fio --source linux --vary patch=none,my.patch   a kernel with and without a patch (assay help patches)
-  assay run --vary c=1,8 --metric 'tps=tps = ([0-9.]+):/s' -- pgbench -c '${c}' -T 10
+  assay run --vary c=1,8 -- pgbench -c '${c}' -T 10
+  assay run --vary k=1,8 --metric 'rate=rate: ([0-9.]+):/s' -- ./bench '${k}'
 
 Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the other):
   a ${KEY} in the job, the command or a hook

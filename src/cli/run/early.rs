@@ -10,8 +10,8 @@ use std::path::Path;
 
 use super::prepare::Prepared;
 use super::room::{self, existing, size_of};
+use crate::catalog::{KnownProgram, MetricPattern};
 use crate::cli::Failure;
-use crate::engine::MetricPattern;
 use crate::experiment::{Device, DeviceKind, TargetSettings};
 use crate::host::{Driver, caches_are_kept, device_under, driver};
 use crate::launch::opened_kernel;
@@ -41,10 +41,28 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
     Ok(())
 }
 
+/// What is read although nobody wrote a `--metric`.
+fn read_of_known(prepared: &Prepared) -> Option<String> {
+    let (known, specs) = KnownProgram::of_command(&prepared.plan.cells.first()?.command)?;
+    let names: Vec<&str> = specs.iter().map(|spec| MetricPattern::name_in(spec)).collect();
+    let patterns = &prepared.surroundings.patterns;
+    let is_of_it = patterns.iter().map(|pattern| pattern.metric.name.as_str()).eq(names.iter().copied());
+    is_of_it.then(|| {
+        format!(
+            "{} of {} are read from what it prints; --metric takes their place",
+            names.join(", "),
+            known.name
+        )
+    })
+}
+
 /// Says which metrics of `--metric` are taken as better where they are less because nothing says otherwise.
 pub(super) fn directions(prepared: &mut Prepared, quiet: bool) {
     let guesses: Vec<String> =
         prepared.surroundings.patterns.iter().filter_map(MetricPattern::guess).collect();
+    if let Some(read) = read_of_known(prepared).filter(|_| !quiet) {
+        tell(&format!("note: {read}"));
+    }
     guesses.iter().filter(|_| !quiet).for_each(|guess| tell(&format!("note: {guess}")));
     prepared.run.notes.extend(guesses.into_iter().map(Into::into));
 }

@@ -16,6 +16,7 @@ use super::typed::first_typed;
 use crate::analyse::{Beyond, Bisected, Next};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
+use crate::cli::metric_patterns::metric_patterns;
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{Launcher, Unready, everywhere};
@@ -449,15 +450,7 @@ pub(super) fn surroundings(
     experiment: &Experiment,
     targets: Vec<TargetSpec>,
 ) -> Result<Surroundings, Failure> {
-    let patterns = experiment
-        .metrics
-        .iter()
-        .map(|text| engine::MetricPattern::parse(text))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|message| {
-            Failure::request(message)
-                .hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
-        })?;
+    let patterns = metric_patterns(&experiment.metrics)?;
     Ok(Surroundings {
         targets,
         before: experiment.before.clone(),

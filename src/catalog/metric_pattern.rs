@@ -6,11 +6,10 @@
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::EngineError;
 use crate::record::{Metric, Sample};
 use crate::units::{Better, Unit};
 
-/// `--metric name=REGEX[:unit][:higher|lower]`: the first capture group is the value.
+/// `--metric name=REGEX[:unit][:higher|lower]`: the first capture group is the value. `name?=…`: it may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricPattern {
     /// Definition; `job` is empty.
@@ -22,6 +21,9 @@ pub struct MetricPattern {
     /// Nothing says which direction is the good one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_guess: bool,
+    /// A program that does not print it has not failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_missing: bool,
 }
 
 /// Patterns at work.
@@ -31,15 +33,14 @@ impl<'a> Patterns<'a> {
     /// Compiles them.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`]: one is not a regular expression, or has no group.
-    pub fn of(patterns: &'a [MetricPattern]) -> Result<Patterns<'a>, EngineError> {
+    /// A sentence: one is not a regular expression, or has no group.
+    pub fn of(patterns: &'a [MetricPattern]) -> Result<Patterns<'a>, String> {
         let compiled = patterns.iter().map(|pattern| match Regex::new(&pattern.regex) {
             Ok(regex) if regex.captures_len() >= 2 => Ok(Wanted { pattern, regex, last: None }),
             Ok(_) => Err(no_group(&pattern.metric.name, &pattern.regex)),
             Err(error) => Err(bad_regex(&pattern.metric.name, &pattern.regex, &error)),
         });
-        let compiled = compiled.collect::<Result<_, String>>();
-        compiled.map(Patterns).map_err(|reason| EngineError::Unsupported { reason })
+        compiled.collect::<Result<_, String>>().map(Patterns)
     }
 
     /// Looks at one more line.
@@ -52,7 +53,8 @@ impl<'a> Patterns<'a> {
     #[must_use]
     pub fn samples(&self, whose: &str) -> (Vec<Sample>, Option<String>) {
         let mut samples = Vec::new();
-        for wanted in &self.0 {
+        let is_there = |wanted: &&Wanted<'_>| wanted.last.is_some() || !wanted.pattern.may_be_missing;
+        for wanted in self.0.iter().filter(is_there) {
             match wanted.sample(whose) {
                 Ok(sample) => samples.push(sample),
                 Err(reason) => return (samples, Some(reason)),
@@ -102,12 +104,8 @@ impl Wanted<'_> {
         let Some(text) = &self.last else {
             return Err(format!("metric '{name}' was not found: no line of {whose} matches '{regex}'"));
         };
-        match text.trim().parse::<f64>() {
-            Ok(value) if value.is_finite() => {
-                Ok(Sample { metric: self.pattern.metric.clone(), value: value * self.pattern.factor })
-            }
-            _ => Err(format!("metric '{name}': '{text}', found by '{regex}', is not a finite number")),
-        }
+        let value = self.pattern.value(text)?;
+        Ok(Sample { metric: self.pattern.metric.clone(), value })
     }
 }
 
@@ -124,6 +122,8 @@ impl MetricPattern {
             return Err(format!("'{text}' is not a metric; write name=REGEX[:unit][:higher|lower]"));
         };
         let name = name.trim();
+        let required = name.strip_suffix('?');
+        let (name, may_be_missing) = (required.unwrap_or(name), required.is_some());
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '%');
         if name.is_empty() || !name.chars().all(fits) {
             return Err(format!("'{name}' is not a metric's name; use letters, digits and . _ - / %"));
@@ -154,7 +154,30 @@ impl MetricPattern {
         let known = better.or(of_unit).or_else(|| Better::implied(name));
         let better = known.unwrap_or(Better::Lower);
         let metric = Metric { job: String::new(), name: name.to_owned(), unit, better };
-        Ok(MetricPattern { metric, factor, regex: regex.to_owned(), is_guess: known.is_none() })
+        Ok(MetricPattern {
+            metric,
+            factor,
+            regex: regex.to_owned(),
+            is_guess: known.is_none(),
+            may_be_missing,
+        })
+    }
+
+    /// What the group's text comes to, in the base unit.
+    ///
+    /// # Errors
+    /// One sentence: it is no number.
+    pub fn value(&self, text: &str) -> Result<f64, String> {
+        let number = text.trim().parse::<f64>().ok().filter(|value| value.is_finite());
+        let (name, regex) = (&self.metric.name, &self.regex);
+        let reason = || format!("metric '{name}': '{text}', found by '{regex}', is not a finite number");
+        number.map(|value| value * self.factor).ok_or_else(reason)
+    }
+
+    /// The name in a pattern as written, right or wrong otherwise.
+    #[must_use]
+    pub fn name_in(text: &str) -> &str {
+        text.split('=').next().unwrap_or_default().trim().trim_end_matches('?')
     }
 
     /// That nothing says whether more or less of it is better; `None`: something does.
