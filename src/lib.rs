@@ -13,7 +13,8 @@
 //! launch → engine, catalog, observe, target, record, host, sys
 //! run → plan, launch, catalog, host, record
 //! store → record                      import → catalog, record, units, sys
-//! analyse → record, stats, units      report → analyse, record, units, sys
+//! analyse → record, stats, units      history → analyse, record, stats
+//! report → analyse, history, record, units, sys
 //! trace → sys                         probe → units               kernel_build → sys
 //! cli → all
 //! ```
@@ -23,6 +24,7 @@ pub mod catalog;
 pub mod cli;
 pub mod engine;
 pub mod experiment;
+pub mod history;
 pub mod host;
 pub mod import;
 pub mod kernel_build;

@@ -16,20 +16,23 @@ const MOMENTARY: &str = "now.";
 /// Share of a number by which the kernel's own rounding moves it.
 const ROUNDED: f64 = 0.001;
 
+/// Share of an arm's trials, below which a value is a moment's: somebody set it and put it back.
+const A_MOMENT: f64 = 0.1;
+
 pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<FactDifference> {
-    let mut seen: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); layout.arms.len()];
+    let mut seen: Vec<BTreeMap<u32, usize>> = vec![BTreeMap::new(); layout.arms.len()];
     let mut trials = vec![0_usize; layout.arms.len()];
     let arms = arm_of_cells(run, layout);
     for trial in table.latest().iter().filter(|trial| trial.counts()) {
         let arm = arms.get(trial.cell as usize).copied().flatten();
         if let (Some(arm), Some(facts)) = (arm, trial.facts.filter(|at| (*at as usize) < run.facts.len())) {
-            seen[arm].insert(facts);
+            *seen[arm].entry(facts).or_default() += 1;
             trials[arm] += 1;
         }
     }
     // An arm without a counted trial has no facts to differ in.
     let there: Vec<usize> = (0..trials.len()).filter(|arm| trials[*arm] > 0).collect();
-    if there.len() < 2 || there.windows(2).all(|pair| seen[pair[0]] == seen[pair[1]]) {
+    if there.len() < 2 || there.windows(2).all(|pair| seen[pair[0]].keys().eq(seen[pair[1]].keys())) {
         return Vec::new();
     }
     trials.retain(|n| *n > 0);
@@ -78,11 +81,20 @@ fn arm_of_cells(run: &Run, layout: &Layout) -> Vec<Option<usize>> {
     arms
 }
 
-/// All values of all facts seen, by name.
-fn collect<'r>(run: &'r Run, indices: &BTreeSet<u32>) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
+/// The values of all facts, by name, that more than a moment's share of the trials had; that a fact was not there is no value.
+fn collect<'r>(run: &'r Run, seen: &BTreeMap<u32, usize>) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (at, trials) in seen {
+        for fact in run.facts[*at as usize].iter() {
+            *counts.entry(fact).or_default() += trials;
+        }
+    }
+    let all: usize = seen.values().sum();
     let mut facts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (name, value) in indices.iter().flat_map(|at| run.facts[*at as usize].iter()) {
-        facts.entry(name).or_default().insert(value);
+    for ((name, value), trials) in counts {
+        if trials as f64 > A_MOMENT * all as f64 {
+            facts.entry(name).or_default().insert(value);
+        }
     }
     facts
 }

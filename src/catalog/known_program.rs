@@ -50,6 +50,8 @@ pub static KNOWN_PROGRAMS: [KnownProgram; 4] = [
         asked: &[
             ("threads", "^Number of threads: ([0-9]+)$"),
             ("block", "^Block size ([0-9A-Za-z]+)$"),
+            ("fsync", "fsync\\(\\) each ([0-9]+) requests"),
+            ("files", "^([0-9]+ files, .+ each)$"),
             ("mode", "^Doing (.+) test$"),
         ],
         metrics: &[
@@ -81,7 +83,11 @@ pub static KNOWN_PROGRAMS: [KnownProgram; 4] = [
     },
     KnownProgram {
         name: "db_bench",
-        asked: &[("benchmark", "^([a-z0-9]+)\\s+:\\s+[0-9.]+ micros/op")],
+        asked: &[
+            ("entries", r"^Entries:\s+([0-9]+)$"),
+            ("values", r"^Values:\s+([0-9]+ bytes)"),
+            ("benchmark", r"^([a-z0-9]+)\s+:\s+[0-9.]+ micros/op"),
+        ],
         metrics: &[
             r"ops=^[a-z0-9]+\s+:.* ([0-9]+) ops/sec:/s",
             r"latency=^[a-z0-9]+\s+:\s+([0-9.]+) micros/op:us",

@@ -10,6 +10,9 @@ use crate::analyse::{Analysis, Beyond, Comparison, Role, Verdict};
 use crate::record::SoFar;
 use crate::report;
 
+/// The exit code where a condition holds.
+pub(super) const HOLDS: u8 = 3;
+
 /// What makes `--fail-if` exit with 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FailIf {
@@ -68,24 +71,28 @@ impl FailIf {
     }
 
     fn holds_for(self, comparison: &Comparison) -> bool {
-        let verdict = &comparison.verdict;
+        self.holds_of(&comparison.verdict, comparison.is_better())
+    }
+
+    /// Whether it holds of a verdict, and of what is better or worse by however little.
+    pub(super) fn holds_of(self, verdict: &Verdict, is_better: Option<bool>) -> bool {
         match self {
             FailIf::Slower => matches!(verdict, Verdict::Slower { beyond_delta: true }),
-            FailIf::SlowerAny => comparison.is_better() == Some(false),
+            FailIf::SlowerAny => is_better == Some(false),
             FailIf::Changed => {
                 matches!(
                     verdict,
                     Verdict::Slower { beyond_delta: true } | Verdict::Faster { beyond_delta: true }
                 )
             }
-            FailIf::ChangedAny => comparison.is_better().is_some(),
+            FailIf::ChangedAny => is_better.is_some(),
             // What is slower, by how much is not known, is not known to be no slower.
             FailIf::SlowerOrUndecided => {
-                matches!(verdict, Verdict::Slower { .. }) || FailIf::Undecided.holds_for(comparison)
+                matches!(verdict, Verdict::Slower { .. }) || FailIf::Undecided.holds_of(verdict, is_better)
             }
             FailIf::ChangedOrUndecided => {
                 matches!(verdict, Verdict::Slower { .. } | Verdict::Faster { .. })
-                    || FailIf::Undecided.holds_for(comparison)
+                    || FailIf::Undecided.holds_of(verdict, is_better)
             }
             FailIf::Undecided => matches!(
                 verdict,
@@ -100,6 +107,11 @@ impl FailIf {
 
 fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
     analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary)
+}
+
+/// Whether one side has values and the other has none.
+fn is_lost(c: &Comparison) -> bool {
+    matches!(c.verdict, Verdict::NotMeasured(_)) && (c.baseline.n == 0) != (c.candidate.n == 0)
 }
 
 /// Why no row that decides was measured in both arms, where that is so.
@@ -144,7 +156,7 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
             _ => format!("holds for {rows} of {all} rows that decide"),
         };
         crate::sys::terminal::tell(&format!("assay: --fail-if {name}: {of}"));
-        return Ok(ExitCode::from(3));
+        return Ok(ExitCode::from(HOLDS));
     }
     if let Some(failure) = not_comparable(condition, analysis) {
         return Err(failure.hint("--failures worst counts each failed trial as worse than any value").into());
@@ -155,6 +167,17 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
         );
         return Err(Failure::tool(why)
             .hint("`assay run --resume RUN` goes on with it; without --rounds a run looks after each round")
+            .into());
+    }
+    let lost = primary(analysis).filter(|c| is_lost(c)).count();
+    if lost > 0 {
+        let all = primary(analysis).count();
+        let why = format!(
+            "--fail-if asks for a verdict of each row, and {lost} of {all} were measured on one side only: a job, a metric or an arm is \
+             missing on the other"
+        );
+        return Err(Failure::tool(why)
+            .hint("the report names them; --primary SECTION:METRIC asks for those alone that both sides have")
             .into());
     }
     let judged = |c: &&Comparison| !matches!(c.verdict, Verdict::NotMeasured(_) | Verdict::TooFew { .. });

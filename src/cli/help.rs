@@ -39,7 +39,7 @@ static TOPICS: [Topic; 22] = topics! {
     "bisection" "bisection.md" "which step, version or commit made something worse"
     "extents" "extents.md" "how the files of a trial lie on the device"
     "traces" "traces.md" "block traces: latencies by stage, counts, the audit of flushes"
-    "import" "IMPORT.md" "results of other programs, for `assay compare`"
+    "imports" "IMPORT.md" "results of other programs, for `assay compare`"
     "doctor" "doctor.md" "what makes a machine unfit to measure on"
     "probes" "probe.md" "what this machine can do at most, and how reports compare with it"
     "safety" "SAFETY.md" "what assay writes to, what it never touches, and how it puts back"

@@ -16,6 +16,7 @@ mod failures;
 mod flames;
 pub mod generate;
 pub mod help;
+pub mod history;
 pub mod import;
 mod kept_files;
 pub mod list;
@@ -73,6 +74,8 @@ enum Command {
     Bisect(Box<bisect::Args>),
     /// Say why: run the cells of a stored run some more rounds, unwatched and watched, and report what was seen
     Explain(explain::Args),
+    /// The runs of one name in time: where their level changed, and whether the newest is as those before it
+    History(history::Args),
     /// List the runs in the store
     List(list::Args),
     /// Show one run: design, trials, failures, facts of the host
@@ -133,6 +136,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Report(args) => report::run(&args),
         Command::Bisect(args) => bisect::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::History(args) => history::run(&args),
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Metrics(args) => metrics::run(&args),

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::record::{HostFacts, RECORD_VERSION, Run, SoFar};
 
+use super::clusters::OWN_RUN;
 use super::decided::Judged;
 use super::error::{ImportError, Problem, json_error};
 use super::observation::{Batch, Observation};
@@ -62,6 +63,7 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
     // Rows in the order of the design, not in that of the random rounds; time stamps keep the real order. A resumed run may have
     // tried again long after the first attempt.
     run.trials.sort_by_key(|trial| (trial.cell, trial.round, trial.attempt));
+    let identity = format!("{} of {}", run.id.unwrap_or(0), run.started_unix_ns / 1_000_000_000);
     let mut last = None;
     for trial in run.trials {
         let cell = &run.cells[trial.cell as usize];
@@ -74,6 +76,7 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
                 observation.rows.push((factor.name.clone(), factor.levels[*level as usize].clone()));
             }
         }
+        observation.marks = vec![(OWN_RUN.into(), identity.clone())];
         observation.started_unix_ns = trial.started_unix_ns;
         observation.elapsed_s = trial.elapsed_s;
         observation.status = trial.status;

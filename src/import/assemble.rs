@@ -13,6 +13,7 @@ use super::go_benchmark::{self, PACKAGE};
 use super::hyperfine;
 use super::observation::{Batch, Observation};
 use super::pace;
+use super::printed::ASKED;
 
 /// What the request says about the run itself.
 pub(super) struct Frame {
@@ -278,7 +279,12 @@ pub(super) fn without_sections(primary: &str, only: &BTreeSet<String>, metrics: 
     wishes.join(",")
 }
 
-/// fio options that vary inside an input become rows: files of different block sizes are not repeats of each other.
+/// The rest of the name of a fact that says what a program was asked for.
+fn asked_for(name: &str) -> Option<&str> {
+    name.strip_prefix(OPTION).or_else(|| name.strip_prefix(ASKED)).filter(|_| name != "fio.version")
+}
+
+/// fio options, and what another program says it was asked for, that vary inside an input become rows: files of different block sizes are not repeats of each other.
 fn option_rows(batch: &mut Batch) {
     let mut used: BTreeSet<(usize, u32)> = BTreeSet::new();
     for observation in &batch.observations {
@@ -286,12 +292,8 @@ fn option_rows(batch: &mut Batch) {
             used.insert((observation.side, facts));
         }
     }
-    let names: BTreeSet<&str> = batch
-        .facts
-        .iter()
-        .flat_map(HostFacts::names)
-        .filter(|name| name.starts_with(OPTION) && *name != "fio.version")
-        .collect();
+    let names: BTreeSet<&str> =
+        batch.facts.iter().flat_map(HostFacts::names).filter(|name| asked_for(name).is_some()).collect();
     let varies = |name: &str| {
         let mut first: BTreeMap<usize, Option<&str>> = BTreeMap::new();
         used.iter().any(|(side, facts)| {
@@ -307,7 +309,7 @@ fn option_rows(batch: &mut Batch) {
         let facts = observation.facts.map(|facts| &batch.facts[facts as usize]);
         for name in &varying {
             let value = facts.and_then(|facts| facts.get(name)).unwrap_or("");
-            observation.rows.push((name[OPTION.len()..].to_owned(), value.to_owned()));
+            observation.rows.push((asked_for(name).unwrap_or(name).to_owned(), value.to_owned()));
         }
     }
     for facts in &mut batch.facts {

@@ -42,6 +42,9 @@ impl Clusters {
     }
 }
 
+/// The mark that tells runs of assay apart. No column has this name: `run` in a table may count the repeats.
+pub(super) const OWN_RUN: &str = "run of assay";
+
 /// A name that tells what a column is.
 struct Name {
     column: &'static str,
@@ -102,7 +105,7 @@ pub(super) fn settle(
             Ok(())
         }
         Clusters::By(column) => {
-            let mut labels = labels(batch, column);
+            let mut labels = labels(batch, if own && column == "run" { OWN_RUN } else { column });
             if labels.iter().all(Option::is_none) {
                 return Err(Problem::NoCluster { name: column.clone() });
             }
@@ -113,7 +116,7 @@ pub(super) fn settle(
             Ok(())
         }
         Clusters::Automatic => {
-            if !by_name(batch, &groups) && !own {
+            if !(own && by_run(batch, &groups)) && !by_name(batch, &groups) && !own {
                 by_time(batch, &groups);
             }
             Ok(())
@@ -232,6 +235,26 @@ fn tells(labels: &[Option<String>], groups: &Groups) -> bool {
         shared |= seen.insert((*row, label), *arm).is_some();
     }
     clusters.len() > 1 && shared
+}
+
+/// Takes runs of assay for clusters, where most rows have several of an arm: runs of one machine differ by more than the trials in each.
+fn by_run(batch: &mut Batch, groups: &Groups) -> bool {
+    let labels = labels(batch, OWN_RUN);
+    let mut of_group: HashMap<(u32, u32), BTreeSet<&str>> = HashMap::new();
+    for (label, group) in labels.iter().zip(&groups.arm_and_row) {
+        of_group.entry(*group).or_default().extend(label.as_deref());
+    }
+    let several = of_group.values().filter(|runs| runs.len() > 1).count();
+    if several == 0 || 2 * several < of_group.len() {
+        return false;
+    }
+    set(batch, "run", &labels);
+    batch.note(
+        "trials are judged by runs: what differs from run to run is not taken for a difference of the arms; --cluster none takes every \
+         trial for itself"
+            .to_owned(),
+    );
+    true
 }
 
 /// Takes sessions from gaps between time stamps, where most rows have several of an arm.

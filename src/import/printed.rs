@@ -6,9 +6,12 @@ use regex::Regex;
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
 use crate::catalog::{KnownProgram, MetricPattern};
-use crate::record::Metric;
+use crate::record::{HostFacts, Metric};
 
-/// Reads what the patterns find. What the program says it was asked for is a row, so that different loads are never taken for repeats.
+/// What the names of facts begin with that say what the program was asked for.
+pub(super) const ASKED: &str = "asked.";
+
+/// Reads what the patterns find.
 pub(super) fn read(
     text: &str,
     origin: &str,
@@ -34,7 +37,9 @@ pub(super) fn read(
     for mut one in found {
         one.values.sort_by_key(|(metric, _)| place(metric));
         let mut observation = Observation::new(side);
-        observation.rows = one.rows;
+        let mut facts = HostFacts::default();
+        facts.extend(one.asked.into_iter().map(|(name, value)| (format!("{ASKED}{name}"), value)));
+        observation.facts = Some(batch.facts(facts));
         observation.values =
             one.values.iter().map(|(metric, value)| (batch.metric(metric), *value)).collect();
         batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
@@ -45,10 +50,10 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Rows and values of one run of the program.
+/// What one run of the program was asked for, and its values.
 #[derive(Clone, Debug, Default)]
 struct Found<'p> {
-    rows: Vec<(String, String)>,
+    asked: Vec<(String, String)>,
     values: Vec<(&'p Metric, f64)>,
 }
 
@@ -90,18 +95,18 @@ impl<'p> Reader<'p> {
     fn look_at(&self, line: &str, now: &mut Found<'p>, all: &mut Vec<Found<'p>>) -> Result<(), String> {
         for (name, regex) in &self.asked {
             let Some(value) = regex.captures(line).and_then(|groups| groups.get(1)) else { continue };
-            if now.rows.iter().any(|(known, _)| known == name) {
+            if now.asked.iter().any(|(known, _)| known == name) {
                 all.push(std::mem::take(now));
             }
-            now.rows.push(((*name).to_owned(), value.as_str().to_owned()));
+            now.asked.push(((*name).to_owned(), value.as_str().to_owned()));
         }
         for (pattern, regex) in &self.wanted {
             let Some(text) = regex.captures(line).and_then(|groups| groups.get(1)) else { continue };
             let value = pattern.value(text.as_str())?;
             if now.values.iter().any(|(known, _)| known.name == pattern.metric.name) {
                 // What was asked of the program once holds for all that it prints.
-                let rows = now.rows.clone();
-                all.push(std::mem::replace(now, Found { rows, values: Vec::new() }));
+                let asked = now.asked.clone();
+                all.push(std::mem::replace(now, Found { asked, values: Vec::new() }));
             }
             now.values.push((&pattern.metric, value));
         }
@@ -128,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_known_program_was_asked_for_is_a_row() {
+    fn what_a_known_program_was_asked_for_is_read() {
         let text = include_str!("../../tests/data/printed/db_bench.txt");
         let known = KnownProgram::named("db_bench").unwrap();
         let patterns = known.patterns();
         let all = found(text, &patterns, Some(known));
-        let benchmarks: Vec<&str> = all.iter().map(|found| found.rows[0].1.as_str()).collect();
+        let benchmarks: Vec<&str> = all.iter().map(|found| found.asked[0].1.as_str()).collect();
         assert_eq!(benchmarks, ["fillseq", "readrandom"]);
         assert_eq!(all[0].values[0], (&patterns[0].metric, 334_604.0));
     }

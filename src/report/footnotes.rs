@@ -112,8 +112,8 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         }
         Caveat::Interleaved => "timestamps show the arms interleaved: drift falls on both".to_owned(),
         Caveat::Sequential => {
-            "timestamps show one arm measured after the other: drift of the machine would look \
-                               like a difference"
+            "the arms were measured one after the other: what else changed meanwhile (load, temperature, neighbours) is in the \
+                               difference and not in its interval; `assay run … --vary` takes them in turn"
                 .to_owned()
         }
         Caveat::StoppedEarly => "stopped as soon as it was clear: such an estimate is too large on \

@@ -16,6 +16,7 @@ mod flames;
 mod footnotes;
 mod format;
 mod grid;
+mod history;
 mod html;
 mod html_text;
 mod json;
@@ -46,6 +47,7 @@ pub use bisected_ends::ends_so_far;
 pub use document::Document;
 pub use flames::{FlameFile, flame_files};
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};
+pub use history::{HistoryOf, history_json, history_text};
 pub use picture::png;
 pub use pictures::{PictureFile, picture_files};
 

@@ -10,6 +10,7 @@ pub mod binomial;
 pub mod bisection;
 pub mod bisection_ends;
 mod bisection_model;
+pub mod change_point;
 pub mod chi_square;
 pub mod cluster_means;
 pub mod crossover;

@@ -81,6 +81,23 @@ pub fn welch(x: &[f64], y: &[f64], alpha: f64) -> Option<TTest> {
     Some(test(mean(y) - mean(x), (vx + vy).sqrt(), df, alpha))
 }
 
+/// Student's test of mean(y) − mean(x) at two-sided `alpha`, of samples that vary alike. `None` when they have fewer than three values in all, or
+/// one has none.
+#[must_use]
+pub fn pooled(x: &[f64], y: &[f64], alpha: f64) -> Option<TTest> {
+    let (n, m) = (x.len() as f64, y.len() as f64);
+    let df = n + m - 2.0;
+    if x.is_empty() || y.is_empty() || df < 1.0 {
+        return None;
+    }
+    let squares = |sample: &[f64]| {
+        let mean = mean(sample);
+        sample.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
+    };
+    let error = ((squares(x) + squares(y)) / df * (1.0 / n + 1.0 / m)).sqrt();
+    Some(test(mean(y) - mean(x), error, df, alpha))
+}
+
 /// Welch's test of Σ weight·mean over independent samples at two-sided `alpha`, with Satterthwaite's degrees of freedom (1946, Biometrics
 /// Bull. 2:110). `None` when a sample with a weight has fewer than two values, or none has a weight.
 #[must_use]

@@ -122,7 +122,7 @@ fn a_command_whose_write_never_comes_is_ended() {
         frozen.at.display()
     );
     let child = frozen_meanwhile(&sandbox, &frozen, &["--", "perl", "-e", &script]);
-    let output = ended(&sandbox, &frozen, child, Duration::from_secs(60));
+    let output = ended(&sandbox, &frozen, child, Duration::from_secs(300));
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("(perl) has waited for I/O for 3 s in one go"), "{said}");

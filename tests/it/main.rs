@@ -48,6 +48,7 @@ mod guests_failing;
 mod guests_kvm;
 mod guests_source;
 mod hanging_io;
+mod history;
 mod hook_files;
 mod hook_metrics;
 mod import;

@@ -41,6 +41,21 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
     Ok(())
 }
 
+/// A command works where assay was started, whatever target is made beside it, unless it or a hook says otherwise.
+fn works_elsewhere(prepared: &Prepared) -> Option<String> {
+    let names_target = |text: &str| text.contains("ASSAY_DIRECTORY") || text.contains("ASSAY_DEVICE");
+    let hook = prepared.surroundings.before.as_deref().is_some_and(names_target);
+    let is_beside = |cell: &&CellSpec| {
+        !cell.command.is_empty() && cell.target.makes() && !cell.command.iter().any(|word| names_target(word))
+    };
+    let cell = prepared.plan.cells.iter().find(is_beside).filter(|_| !hook)?;
+    let place = if cell.target.fs.is_some() { "$ASSAY_DIRECTORY" } else { "$ASSAY_DEVICE" };
+    Some(format!(
+        "the command runs in the current directory; the target that is made for it is {place} in its environment, \
+         e.g. for sh -c 'cd $ASSAY_DIRECTORY && …'"
+    ))
+}
+
 /// What is read although nobody wrote a `--metric`.
 fn read_of_known(prepared: &Prepared) -> Option<String> {
     let (known, specs) = KnownProgram::of_command(&prepared.plan.cells.first()?.command)?;
@@ -56,15 +71,17 @@ fn read_of_known(prepared: &Prepared) -> Option<String> {
     })
 }
 
-/// Says which metrics of `--metric` are taken as better where they are less because nothing says otherwise.
+/// Says what a person who wrote a command and its metrics may not know: where it runs, what is read, and which metrics are taken as better
+/// where they are less because nothing says otherwise.
 pub(super) fn directions(prepared: &mut Prepared, quiet: bool) {
     let guesses: Vec<String> =
         prepared.surroundings.patterns.iter().filter_map(MetricPattern::guess).collect();
     if let Some(read) = read_of_known(prepared).filter(|_| !quiet) {
         tell(&format!("note: {read}"));
     }
-    guesses.iter().filter(|_| !quiet).for_each(|guess| tell(&format!("note: {guess}")));
-    prepared.run.notes.extend(guesses.into_iter().map(Into::into));
+    let notes: Vec<String> = works_elsewhere(prepared).into_iter().chain(guesses).collect();
+    notes.iter().filter(|_| !quiet).for_each(|note| tell(&format!("note: {note}")));
+    prepared.run.notes.extend(notes.into_iter().map(Into::into));
 }
 
 /// Filesystems that the mkfs of this machine, which guests use too, does not make on so small a device, or with such arguments.

@@ -4,7 +4,7 @@
 //! only where analyse claims a difference beyond δ.
 
 use super::Material;
-use crate::analyse::{Comparison, Role, Unlisted, Verdict};
+use crate::analyse::{Caveat, Comparison, Role, Unlisted, Verdict};
 use crate::report::comparisons::{arms_of, group, of_role};
 use crate::report::format::Detail;
 use crate::report::scale_of_medians::scale_of;
@@ -68,6 +68,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { analysis, options, names, primary, .. } = material;
     let pairs = group(primary, |c| (&c.row.levels, arms_of(c)));
     let several = pairs.len() > 1;
+    let in_turn = !analysis.caveats.contains(&Caveat::Sequential);
     let undecided = pairs.into_iter().filter(|pair| pair.iter().all(|c| is_undecided(c)));
     let mut told: Vec<String> = undecided
         .filter_map(|pair| {
@@ -75,7 +76,10 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             let of_pair = |c: &&Comparison| {
                 c.row.levels == decides.row.levels && arms_of(c) == arms_of(decides) && is_clear(c)
             };
-            let clear: Vec<&Comparison> = of_role(analysis, Role::Exploratory).filter(of_pair).collect();
+            // What a device did in one hour and in another may be its neighbours'.
+            let is_own = |c: &&Comparison| in_turn || !c.metric.name.starts_with("dev.");
+            let clear: Vec<&Comparison> =
+                of_role(analysis, Role::Exploratory).filter(of_pair).filter(is_own).collect();
             sentence(&clear, several.then_some(decides), names)
         })
         .collect();

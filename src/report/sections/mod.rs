@@ -26,6 +26,7 @@ mod material;
 mod noise_words;
 mod notes;
 mod numbers;
+mod one_after_the_other;
 mod other_metrics;
 mod ranking;
 mod repeat;
@@ -52,6 +53,7 @@ pub(super) use material::Material;
 /// All sections in reading order. Footnotes are counted in this order, too.
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     verdict::section,
+    one_after_the_other::section,
     durability::section,
     clear::section,
     audit::section,

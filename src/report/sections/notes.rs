@@ -83,7 +83,8 @@ fn notes(
         );
     }
     let caveats = analysis.caveats.iter().chain(common.iter().copied());
-    let caveats = caveats.filter(|caveat| told_from(caveat) <= detail);
+    // Said behind the verdict.
+    let caveats = caveats.filter(|caveat| told_from(caveat) <= detail && **caveat != Caveat::Sequential);
     notes.extend(caveats.map(|caveat| caveat_text(caveat, None, names)));
     notes.extend(merged(run.notes.iter().map(|note| note.text.as_str())));
     notes.extend(trial_notes(run, names));

@@ -1,0 +1,169 @@
+//! `assay history`: the runs of one name in time: where their level changed, and whether the newest is as those before it.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::Failure;
+use super::compare::check_primary;
+use super::database::{Database, wrong};
+use super::fail_if::{FailIf, HOLDS};
+use super::local_time;
+use crate::analyse;
+use crate::history::{FEWEST_BEFORE, History, Series};
+use crate::import::{self, Input};
+use crate::record::RunState;
+use crate::report::{HistoryOf, history_json, history_text};
+use crate::store::RunSummary;
+use crate::sys::terminal::{self, Form};
+use crate::units::{counted, parse_ratio};
+
+const EXAMPLES: &str = "A run is one value, the median of its trials. Each night:
+  assay run job.fio --aa --name nightly && assay history nightly --fail-if slower
+After a change that is accepted, --since RUN begins a new history.";
+
+/// Options of `assay history`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The name of the runs (`assay run --name`); without it, the names that several runs have
+    name: Option<String>,
+    /// The metric that decides [default: what decided the runs]
+    #[arg(long, value_name = "[SECTION:]METRIC")]
+    primary: Option<String>,
+    /// Only runs from this one on
+    #[arg(long, value_name = "RUN")]
+    since: Option<i64>,
+    /// Only the last N runs
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+    /// The smallest difference that matters [default: what the runs say]
+    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
+    delta: Option<f64>,
+    /// Chance of any false change among all series [default: what the runs say]
+    #[arg(long, value_name = "5%|0.05", value_parser = parse_ratio)]
+    alpha: Option<f64>,
+    /// Exit with 3 when this holds of the newest run, or of the last change, which --since takes as accepted
+    #[arg(long, value_name = "VERDICT")]
+    fail_if: Option<FailIf>,
+    /// A table of every series
+    #[arg(long, short)]
+    verbose: bool,
+    /// One JSON document instead of text
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Prints the history.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: no such runs, or nothing that they have in common.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let store = args.database.read()?;
+    let mut runs = store.list().map_err(|error| wrong(&error))?;
+    runs.retain(|run| is_whole(run));
+    let Some(name) = &args.name else { return Ok(names(&runs)?) };
+    runs.retain(|run| run.name == *name && args.since.is_none_or(|first| run.id >= first));
+    runs.sort_by_key(|run| (run.started_unix_ns, run.id));
+    runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
+    if runs.len() < 2 {
+        let there = counted(runs.len() as u64, "finished run");
+        return Err(Failure::request(format!(
+            "a history needs two runs; of the name '{name}' there is {there}"
+        ))
+        .hint(
+            "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
+        )
+        .into());
+    }
+    let arm = |run: &RunSummary| {
+        let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
+        Ok::<_, Failure>(Input::Run { label: format!("run {}", run.id), run: Box::new(loaded) })
+    };
+    let inputs = runs.iter().map(arm).collect::<Result<Vec<_>, _>>()?;
+    let options = import::Options { primary: args.primary.clone(), ..import::Options::default() };
+    let run = import::load(inputs, &options).map_err(Failure::request)?.run;
+    check_primary(args.primary.as_ref().and(run.design.primary.as_deref()), &analyse::metrics_of(&run))?;
+    let wishes = analyse::Options { delta: args.delta, alpha: args.alpha, ..analyse::Options::default() };
+    wishes.check(&run).map_err(Failure::request)?;
+    let analysis = analyse::analyse(&run, &wishes);
+    let history = History::of(&analysis, analysis.alpha, analysis.delta);
+    if history.series.is_empty() {
+        return Err(Failure::request(format!(
+            "the runs called '{name}' have no row and deciding metric in common"
+        ))
+        .hint("--primary METRIC names one that they have; `assay metrics RUN` lists them")
+        .into());
+    }
+    let of = HistoryOf { name, run: &run, time: local_time::minute, verbose: args.verbose };
+    if args.json {
+        writeln!(
+            terminal::out_as(Form::Json),
+            "{}",
+            serde_json::to_string_pretty(&history_json(&of, &history))?
+        )?;
+    } else {
+        terminal::out().write_all(history_text(&of, &history).as_bytes())?;
+    }
+    Ok(fails(args.fail_if, &history))
+}
+
+/// What ended by its own rule and has values; a probe, a search, or what watched another run is none of a series.
+fn is_whole(run: &RunSummary) -> bool {
+    run.state == RunState::Finished
+        && run.trials > 0
+        && run.explains.is_none()
+        && !run.bisects
+        && !run.is_probe()
+}
+
+/// The names that several runs have.
+fn names(runs: &[RunSummary]) -> Result<ExitCode, std::io::Error> {
+    let mut out = terminal::out();
+    let mut seen: Vec<(&str, usize)> = Vec::new();
+    for run in runs {
+        match seen.iter_mut().find(|(name, _)| *name == run.name) {
+            Some((_, n)) => *n += 1,
+            None => seen.push((&run.name, 1)),
+        }
+    }
+    seen.retain(|(_, n)| *n > 1);
+    if seen.is_empty() {
+        writeln!(out, "no two finished runs have one name; assay run … --name NAME gives them one")?;
+    }
+    for (name, n) in seen {
+        writeln!(out, "{n:>5} runs  assay history {}", terminal::visible_line(name))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// 3 when the condition holds of the newest run or of the last change of a series.
+fn fails(condition: Option<FailIf>, history: &History) -> ExitCode {
+    let Some(condition) = condition else { return ExitCode::SUCCESS };
+    let holds = |series: &Series| {
+        let newest = (&series.newest.verdict, series.newest.effect);
+        let last = series.changes.last().map(|change| (&change.verdict, Some(change.effect)));
+        [Some(newest), last].into_iter().flatten().any(|(verdict, effect)| {
+            condition.holds_of(verdict, effect.and_then(|effect| series.is_better(effect)))
+        })
+    };
+    let held = history.series.iter().filter(|series| holds(series)).count();
+    let name = condition.name();
+    if held > 0 {
+        terminal::tell(&format!(
+            "assay: --fail-if {name}: holds for {held} of {} series",
+            history.series.len()
+        ));
+        return ExitCode::from(HOLDS);
+    }
+    let young = history.series.iter().filter(|series| series.newest.effect.is_none()).count();
+    if young > 0 {
+        terminal::tell(&format!(
+            "assay: --fail-if {name} does not hold; of {young} of {} series the newest run cannot be judged yet: that takes \
+             {FEWEST_BEFORE} runs before it",
+            history.series.len()
+        ));
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,236 @@
+//! Many runs of one experiment in time: where its level changed, and whether the newest run is as those before it.
+//!
+//! Enters: a run whose arms are the runs, in the order of time, and its analysis, which has each arm's values. Leaves: a [`History`]. A run
+//! is one value, its median: what differs from night to night is not what differs from trial to trial, and only whole runs can
+//! show it. It must not know stores or words.
+
+use crate::analyse::{Analysis, ArmSummary, Comparison, FactDifference, Interval, Role, RowKey, Verdict};
+use crate::record::{Better, Metric};
+use crate::stats::change_point::{self, ChangePoint};
+use crate::stats::{Estimate, descriptive, student_t};
+
+/// Fewest runs that say how much runs differ.
+pub const FEWEST_BEFORE: usize = 4;
+
+/// What the runs show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// One for each row and deciding metric, in the order of the runs' own reports.
+    pub series: Vec<Series>,
+    /// The smallest difference that matters, as a ratio − 1.
+    pub delta: f64,
+}
+
+/// One metric of one row over the runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The row.
+    pub row: RowKey,
+    /// The metric.
+    pub metric: Metric,
+    /// A point for each run that has values of it, the oldest first.
+    pub points: Vec<Point>,
+    /// Where the level is another one from then on.
+    pub changes: Vec<Change>,
+    /// The newest run against those before it, back to the last change.
+    pub newest: Newest,
+}
+
+/// A run in a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Its label.
+    pub run: String,
+    /// When its first trial began; 0: unknown.
+    pub started_unix_ns: u64,
+    /// Trials with a value.
+    pub n: usize,
+    /// Median of its trials.
+    pub median: f64,
+}
+
+/// The level is another one from a run on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Index of the first point of the new level.
+    pub at: usize,
+    /// Mean of the runs from there to the next change against those back to the change before.
+    pub effect: Interval,
+    /// Chance of so large a step somewhere in a series without any.
+    pub p: f64,
+    /// What it is to who uses it.
+    pub verdict: Verdict,
+    /// Facts that changed with the run, too: (name, before, after).
+    pub facts: Vec<(String, String, String)>,
+}
+
+/// The newest run beside those before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Newest {
+    /// Runs that it is compared with.
+    pub before: usize,
+    /// Its median against their mean; the interval is where a further run of the same level lies. `None`: too few runs.
+    pub effect: Option<Interval>,
+    /// What it is.
+    pub verdict: Verdict,
+}
+
+impl History {
+    /// Reads the runs that are arms of `analysis`; changes are claimed at `alpha`, shared among the series.
+    #[must_use]
+    pub fn of(analysis: &Analysis, alpha: f64, delta: f64) -> History {
+        let mut rows: Vec<(&RowKey, &Metric)> = Vec::new();
+        for comparison in primary(analysis) {
+            let row = (&comparison.row, &comparison.metric);
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        let share = alpha / rows.len().max(1) as f64;
+        let of_row = |(row, metric): (&RowKey, &Metric)| series(analysis, row, metric, share, delta);
+        let series = rows.into_iter().map(of_row).filter(|series| !series.points.is_empty()).collect();
+        History { series, delta }
+    }
+}
+
+impl Series {
+    /// Whether a change is for the better or for the worse, by however little; `None`: it may be none.
+    #[must_use]
+    pub fn is_better(&self, effect: Interval) -> Option<bool> {
+        let is_real = effect.low > 0.0 || effect.high < 0.0;
+        is_real.then_some((effect.low > 0.0) == (self.metric.better == Better::Higher))
+    }
+}
+
+fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
+    analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary)
+}
+
+fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta: f64) -> Series {
+    let of_it: Vec<&Comparison> = primary(analysis)
+        .filter(|comparison| comparison.row == *row && comparison.metric == *metric)
+        .collect();
+    let baseline = of_it.first().map(|comparison| &comparison.baseline);
+    let arms = baseline.into_iter().chain(of_it.iter().map(|comparison| &comparison.candidate));
+    let points: Vec<Point> = arms.filter(|arm| arm.n > 0).map(point).collect();
+    let logs: Vec<f64> = points.iter().map(|point| point.median.ln()).collect();
+    let mut found = change_point::change_points(&logs, alpha);
+    let mut steps = steps(&logs, &found, alpha);
+    // What the levels on both sides do not show, now that they end at other changes, is none.
+    while let Some(at) = steps.iter().position(|step| step.is_none_or(|step| !step.excludes(0.0))) {
+        found.remove(at);
+        steps = self::steps(&logs, &found, alpha);
+    }
+    let changes = found.iter().zip(steps.into_iter().flatten()).map(|(change, step)| Change {
+        at: change.at,
+        effect: ratio(step),
+        p: change.p,
+        verdict: verdict(step, delta, metric.better),
+        facts: facts_at(&analysis.differences, &points, change.at),
+    });
+    let changes: Vec<Change> = changes.collect();
+    let last = changes.last().map_or(0, |change| change.at);
+    let newest = newest(&logs[last..], alpha, delta, metric.better);
+    Series { row: row.clone(), metric: metric.clone(), points, changes, newest }
+}
+
+/// At each change the mean from there to the next one against the mean back to the one before.
+fn steps(logs: &[f64], found: &[ChangePoint], alpha: f64) -> Vec<Option<Estimate>> {
+    let places = || found.iter().map(|change| change.at);
+    let ends: Vec<usize> = [0].into_iter().chain(places()).chain([logs.len()]).collect();
+    let step = |ends: &[usize]| student_t::pooled(&logs[ends[0]..ends[1]], &logs[ends[1]..ends[2]], alpha);
+    ends.windows(3).map(|ends| step(ends).map(|test| test.interval)).collect()
+}
+
+fn point(arm: &ArmSummary) -> Point {
+    let starts = arm.values.iter().map(|(_, _, started, _)| *started);
+    Point { run: arm.arm.clone(), started_unix_ns: starts.min().unwrap_or(0), n: arm.n, median: arm.median }
+}
+
+/// The last of these against the others: where a further value of the others' level lies (Student's t with √(1 + 1/n)).
+fn newest(logs: &[f64], alpha: f64, delta: f64, better: Better) -> Newest {
+    let Some((last, before)) = logs.split_last() else {
+        return Newest { before: 0, effect: None, verdict: Verdict::TooFew { n: 0 } };
+    };
+    let n = before.len();
+    if n < FEWEST_BEFORE || logs.iter().any(|value| !value.is_finite()) {
+        return Newest { before: n, effect: None, verdict: Verdict::TooFew { n } };
+    }
+    let estimate = last - descriptive::mean(before);
+    let further = descriptive::stddev(before) * (1.0 + 1.0 / n as f64).sqrt();
+    let half = student_t::upper_quantile(alpha / 2.0, n as f64 - 1.0) * further;
+    let log = Estimate { estimate, low: estimate - half, high: estimate + half };
+    Newest { before: n, effect: Some(ratio(log)), verdict: verdict(log, delta, better) }
+}
+
+/// The verdict on a difference of logarithms, by the rule of all reports.
+fn verdict(log: Estimate, delta: f64, better: Better) -> Verdict {
+    let band = delta.ln_1p();
+    let beyond_delta = log.low > band || log.high < -band;
+    let real = log.low > 0.0 || log.high < 0.0;
+    if log.low > -band && log.high < band {
+        return Verdict::NoDifference { real_but_below_delta: real };
+    }
+    match (log.low > 0.0) == (better == Better::Higher) {
+        _ if !real => Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
+        true => Verdict::Faster { beyond_delta },
+        false => Verdict::Slower { beyond_delta },
+    }
+}
+
+fn ratio(log: Estimate) -> Interval {
+    Interval { estimate: log.estimate.exp_m1(), low: log.low.exp_m1(), high: log.high.exp_m1() }
+}
+
+/// Facts whose value was one up to the run before `at`, and is another one from it on, as far back and on as the runs beside it say.
+fn facts_at(differences: &[FactDifference], points: &[Point], at: usize) -> Vec<(String, String, String)> {
+    let value = |difference: &FactDifference, at: usize| {
+        let run = &points.get(at)?.run;
+        difference.values.iter().find(|(arm, _)| arm == run).map(|(_, value)| value.clone())
+    };
+    let of = |difference: &FactDifference| {
+        let (before, after) = (value(difference, at - 1)?, value(difference, at)?);
+        // What is another one in the next run again does not go with a level that stays.
+        let stays = value(difference, at + 1).is_none_or(|next| next == after);
+        (before != after && stays).then(|| (difference.fact.clone(), before, after))
+    };
+    differences.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels(values: &[f64]) -> (Vec<usize>, Newest) {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        let found = change_point::change_points(&logs, 0.05);
+        let places: Vec<usize> = found.iter().map(|change| change.at).collect();
+        let last = places.last().copied().unwrap_or(0);
+        (places, newest(&logs[last..], 0.05, 0.02, Better::Higher))
+    }
+
+    #[test]
+    fn the_newest_is_judged_by_what_runs_differ_in() {
+        let (changes, newest) = levels(&[100.0, 101.0, 99.0, 100.5, 99.5, 100.2]);
+        assert_eq!((changes, newest.before), (vec![], 5));
+        assert_eq!(
+            newest.verdict,
+            Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None }
+        );
+        let (_, newest) = levels(&[100.0, 101.0, 99.0, 100.5, 99.5, 80.0]);
+        assert_eq!(newest.verdict, Verdict::Slower { beyond_delta: true });
+        let (_, newest) = levels(&[100.0, 100.1, 99.9, 100.05, 99.95, 100.02]);
+        assert_eq!(newest.verdict, Verdict::NoDifference { real_but_below_delta: false });
+        // By hand: logarithms 0, ±0.01; s = √(2/3)·0.01, t(0.975; 3) = 3.182, √(1 + 1/4).
+        let (_, newest) = levels(&[1.0, 0.01_f64.exp(), 1.0, (-0.01_f64).exp(), 1.0]);
+        let half = 3.1824 * (2.0_f64 / 3.0).sqrt() * 0.01 * 1.25_f64.sqrt();
+        assert!((newest.effect.unwrap().high - half.exp_m1()).abs() < 1e-5, "{newest:?} {half}");
+    }
+
+    #[test]
+    fn after_a_change_the_newest_has_few_runs_before_it() {
+        let (changes, newest) = levels(&[100.0, 101.0, 99.0, 100.5, 99.5, 80.0, 80.5, 79.5]);
+        assert_eq!((changes, newest.before), (vec![5], 2));
+        assert_eq!((newest.effect, newest.verdict), (None, Verdict::TooFew { n: 2 }));
+    }
+}

@@ -1,0 +1,99 @@
+//! Runs of one name in time.
+
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, errors};
+
+/// Made-up values; what runs differ in is what their seeds give.
+fn night(bw: f64) -> String {
+    format!(
+        "engine = \"simulated\"\naa = true\nname = \"nightly\"\n[[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"64k\"]\n\
+         [simulated]\nbw = {bw:?}\ncv = 0.005\n[stop]\nrounds = 4\n"
+    )
+}
+
+/// Without the ends of lines.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn nights(sandbox: &Sandbox, bw: f64, seeds: std::ops::Range<u32>) {
+    sandbox.write("night.toml", &night(bw));
+    for seed in seeds {
+        sandbox.succeed(&["run", "night.toml", "-q", "--seed", &seed.to_string()]);
+    }
+}
+
+#[test]
+fn a_change_of_level_is_found_with_what_changed_beside_it_and_a_gate_fails() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run(&["history"]).status.code(), Some(2), "there is no store");
+    nights(&sandbox, 1e8, 1..2);
+    let alone = sandbox.run(&["history", "nightly"]);
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(errors(&alone).contains("of the name 'nightly' there is 1 finished run"), "{}", errors(&alone));
+    nights(&sandbox, 1e8, 2..7);
+    assert!(sandbox.succeed(&["history"]).contains("6 runs  assay history nightly"));
+
+    let gate = ["history", "nightly", "--fail-if", "slower"];
+    let calm = sandbox.run(&gate);
+    assert_eq!(calm.status.code(), Some(0), "{}", errors(&calm));
+    let text = String::from_utf8(calm.stdout).unwrap();
+    assert!(
+        text.contains("newest, run 6:")
+            && flat(&text).contains("against the 5 runs before it")
+            && !text.contains("changed"),
+        "{text}"
+    );
+
+    // One bad night fails the gate; three are a new level, which fails it until it is accepted.
+    nights(&sandbox, 0.9e8, 7..8);
+    let bad = sandbox.run(&gate);
+    assert_eq!(bad.status.code(), Some(3), "{}", errors(&bad));
+    let text = String::from_utf8(bad.stdout).unwrap();
+    assert!(text.contains("newest, run 7: −10") && flat(&text).contains("slower by more than 2 %"), "{text}");
+    nights(&sandbox, 0.9e8, 8..11);
+    let text = sandbox.succeed(&["history", "nightly"]);
+    assert!(
+        text.contains("changed at run 7: −10.")
+            && flat(&text).contains("newest, run 10: 3 runs before it since run 7"),
+        "{text}"
+    );
+    assert_eq!(
+        text.lines().filter(|line| line.ends_with("● changed") || line.ends_with("· changed")).count(),
+        1,
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(sandbox.run(&gate).status.code(), Some(3));
+    let accepted = sandbox.run(&[&gate[..], &["--since", "7"]].concat());
+    assert_eq!(accepted.status.code(), Some(0), "{}", errors(&accepted));
+    assert!(errors(&accepted).contains("cannot be judged yet"), "{}", errors(&accepted));
+
+    let json: Value = serde_json::from_str(&sandbox.succeed(&["history", "nightly", "--json"])).unwrap();
+    let series = &json["series"][0];
+    assert_eq!(series["points"].as_array().unwrap().len(), 10);
+    assert_eq!(series["changes"][0]["run"], "run 7");
+    assert!(series["changes"][0]["p"].as_f64().unwrap() < 0.05);
+}
+
+#[test]
+fn an_option_of_the_job_that_changed_with_the_level_is_named() {
+    let sandbox = Sandbox::new();
+    for (number, io_size) in
+        [(1, "64k"), (2, "64k"), (3, "64k"), (4, "64k"), (5, "256k"), (6, "256k"), (7, "256k"), (8, "256k")]
+    {
+        sandbox.write("job.fio", &format!("[w]\nrw=write\nbs=4k\nsize=1m\nio_size={io_size}\n"));
+        let seed = number.to_string();
+        sandbox.succeed(&[
+            "run", "job.fio", "-q", "--engine", "null", "--aa", "--name", "n", "--rounds", "1", "--primary",
+            "write.total_ios", "--seed", &seed,
+        ]);
+    }
+    let text = sandbox.succeed(&["history", "n"]);
+    let joined = flat(&text);
+    assert!(
+        joined.contains("changed at run 5: +300") && joined.contains("with it: job.io_size 64k → 256k"),
+        "{text}"
+    );
+}
