@@ -15,6 +15,7 @@ mod locks;
 mod memory;
 mod random;
 mod rounds;
+mod timed;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -70,18 +71,26 @@ pub struct Settings {
 }
 
 /// One figure of this machine, measured again and again.
-trait Probe {
+struct Probe {
     /// The group that it belongs to.
-    fn group(&self) -> Group;
+    group: Group,
     /// Its name within the group.
-    fn name(&self) -> String;
+    name: String,
     /// The base unit of its values.
-    fn unit(&self) -> Unit;
-    /// Measures for about `slice`, at least once.
-    ///
-    /// # Errors
-    /// What the kernel refused; the probe is left out then.
-    fn sample(&mut self, slice: Duration) -> std::io::Result<f64>;
+    unit: Unit,
+    /// Measures for about so long, at least once. An error is what the kernel refused; the probe is left out then.
+    sample: Box<dyn FnMut(Duration) -> std::io::Result<f64>>,
+}
+
+impl Probe {
+    fn new(
+        group: Group,
+        name: impl Into<String>,
+        unit: Unit,
+        sample: impl FnMut(Duration) -> std::io::Result<f64> + 'static,
+    ) -> Probe {
+        Probe { group, name: name.into(), unit, sample: Box::new(sample) }
+    }
 }
 
 /// The values of one probe.
