@@ -16,25 +16,14 @@ use crate::units::Unit;
 /// How long a lock is held, by name, in ns.
 const HELD: [(&str, u64); 3] = [("0", 0), ("200ns", 200), ("2us", 2000)];
 
-/// A kind of lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Exclusive,
-    Shared,
-    PerThread,
-    Epoch,
-}
-
-impl Kind {
-    const ALL: [Kind; 4] = [Kind::Exclusive, Kind::Shared, Kind::PerThread, Kind::Epoch];
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Exclusive => "exclusive",
-            Kind::Shared => "shared",
-            Kind::PerThread => "per_thread",
-            Kind::Epoch => "epoch",
-        }
+named! {
+    /// A kind of lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Kind {
+        Exclusive = "exclusive",
+        Shared = "shared",
+        PerThread = "per_thread",
+        Epoch = "epoch",
     }
 }
 

@@ -24,32 +24,18 @@ use crate::units::Unit;
 
 pub use rounds::{Progress, measure};
 
-/// What is measured together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// Bytes copied in memory.
-    Copies,
-    /// Grabs of locks.
-    Locks,
-    /// A system call, a context switch, a page fault, a wake-up.
-    Calls,
-    /// The device and filesystem under the directory.
-    Device,
-}
-
-impl Group {
-    /// All, in the order of reports.
-    pub const ALL: [Group; 4] = [Group::Copies, Group::Locks, Group::Calls, Group::Device];
-
-    /// Its name on the command line and in what is stored.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Group::Copies => "copies",
-            Group::Locks => "locks",
-            Group::Calls => "calls",
-            Group::Device => "device",
-        }
+named! {
+    /// What is measured together.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Group {
+        /// Bytes copied in memory.
+        Copies = "copies",
+        /// Grabs of locks.
+        Locks = "locks",
+        /// A system call, a context switch, a page fault, a wake-up.
+        Calls = "calls",
+        /// The device and filesystem under the directory.
+        Device = "device",
     }
 }
 

@@ -4,30 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Better, Unit};
 
-/// Direction of I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Discards.
-    Trim,
-}
-
-impl Direction {
-    /// All, in fio's order.
-    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
-
-    /// fio's name of it: `read`, `write`, `trim`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Read => "read",
-            Direction::Write => "write",
-            Direction::Trim => "trim",
-        }
+named! {
+    /// Direction of I/O.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Direction {
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+        /// Discards.
+        Trim = "trim",
     }
 }
 

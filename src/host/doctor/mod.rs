@@ -20,27 +20,17 @@ use super::disks::Disks;
 use super::interference::Interference;
 use crate::record::HostFacts;
 
-/// How much a finding spoils.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Results would mislead.
-    Bad,
-    /// Results are noisier than they need be, or hold for less than one thinks.
-    Warning,
-    /// Worth knowing when reading results.
-    Note,
-}
-
-impl Severity {
-    /// The word for people: `bad`, `warning`, `note`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Bad => "bad",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
+named! {
+    /// How much a finding spoils.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Severity {
+        /// Results would mislead.
+        Bad = "bad",
+        /// Results are noisier than they need be, or hold for less than one thinks.
+        Warning = "warning",
+        /// Worth knowing when reading results.
+        Note = "note",
     }
 }
 

@@ -201,7 +201,7 @@ fn audit_words(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<
         return Some(format!("{AUDIT} ({on}): UNDECIDABLE, its rules are not known"));
     }
     let because =
-        |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
+        |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.name()));
     Some(match audit.verdict {
         Verdict::Pass if audit.write_cache == Some(WriteCache::Through) => {
             format!(
