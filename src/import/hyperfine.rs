@@ -23,7 +23,6 @@ struct Export {
 #[derive(Deserialize)]
 struct Benchmark {
     command: String,
-    #[serde(default)]
     times: Option<Vec<f64>>,
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,
