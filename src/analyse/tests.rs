@@ -335,8 +335,7 @@ fn noise_floor_of_an_aa_run() {
 fn what_is_listed_changes_no_verdict() {
     let mut run = run_of(&Made { effect: 0.02, cv: 0.03, stop: fixed(12), ..Made::default() }, 12);
     for (index, name) in ["usr_cpu", "sys_cpu", "ctx", "majf", "workers.wall"].into_iter().enumerate() {
-        let metric =
-            Metric { job: String::new(), name: name.to_owned(), unit: Unit::Count, better: Better::Lower };
+        let metric = Metric::new("", name, Unit::Count, Better::Lower);
         let at = run.metric_index(&metric);
         for trial in &mut run.trials {
             let noise = f64::from((trial.round * 7 + trial.cell * 3 + index as u32 * 5) % 11) / 100.0;

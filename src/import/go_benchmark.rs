@@ -214,7 +214,7 @@ fn metric(go_unit: &str, betters: &BTreeMap<String, Better>, batch: &mut Batch) 
         }
         known => known.usual_better(),
     });
-    (Metric { job: String::new(), name: go_unit.to_owned(), unit, better }, factor)
+    (Metric::new("", go_unit, unit, better), factor)
 }
 
 #[cfg(test)]

@@ -32,6 +32,12 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// What a value is; the job is empty for the whole trial.
+    #[must_use]
+    pub fn new(job: impl Into<String>, name: impl Into<String>, unit: Unit, better: Better) -> Metric {
+        Metric { job: job.into(), name: name.into(), unit, better }
+    }
+
     /// Whether the kernel, an engine or Go's runtime counts it one by one: such a value is exact, with no rounding in it.
     #[must_use]
     pub fn is_exact_count(&self) -> bool {
@@ -63,7 +69,7 @@ impl Sample {
         // Of counts less is usually better: work that was done is not.
         let is_work = name.ends_with(".total_ios") || name.ends_with(".io_bytes");
         let better = if is_work { Better::Higher } else { unit.usual_better() };
-        Sample { metric: Metric { job: job.to_owned(), name: name.to_owned(), unit, better }, value }
+        Sample { metric: Metric::new(job, name, unit, better), value }
     }
 }
 

@@ -33,7 +33,7 @@ impl Noise {
 }
 
 pub(crate) fn metric(job: &str, name: &str, unit: Unit, better: Better) -> Metric {
-    Metric { job: job.to_owned(), name: name.to_owned(), unit, better }
+    Metric::new(job, name, unit, better)
 }
 
 /// An empty run with these factors, the first compared.

@@ -20,12 +20,7 @@ fn stored(steps: usize) -> Run {
         for_better: false,
     });
     run.cells = (0..=steps as u32).map(|step| Cell { levels: vec![step] }).collect();
-    run.metrics = vec![Metric {
-        job: String::new(),
-        name: "took".to_owned(),
-        unit: Unit::Seconds,
-        better: Better::Lower,
-    }];
+    run.metrics = vec![Metric::new("", "took", Unit::Seconds, Better::Lower)];
     run
 }
 

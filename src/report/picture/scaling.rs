@@ -209,12 +209,7 @@ mod tests {
             max: 1.1e6 * f64::from(*level),
             fitted: true,
         };
-        let metric = Metric {
-            job: String::new(),
-            name: "bw".to_owned(),
-            unit: Unit::BytesPerSecond,
-            better: Better::Higher,
-        };
+        let metric = Metric::new("", "bw", Unit::BytesPerSecond, Better::Higher);
         let points = levels.iter().map(point).collect();
         ScalingCurve { of: Vec::new(), metric, points, law, refused: None }
     }

@@ -296,7 +296,7 @@ mod tests {
 
     fn metric() -> Metric {
         let unit = Unit::BytesPerSecond;
-        Metric { job: String::new(), name: "write.bw".to_owned(), unit, better: Better::Higher }
+        Metric::new("", "write.bw", unit, Better::Higher)
     }
 
     fn change(factor: &str, from: &str, to: &str) -> Change {
