@@ -193,9 +193,7 @@ pub fn moment() -> HostFacts {
 
 /// The facts of the moment: `now.load1`, `now.psi.*`, `now.steal_percent` (since boot).
 pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
-    if let Some(load) = roots.proc("loadavg").as_deref().and_then(|text| text.split(' ').next()) {
-        facts.set("now.load1", load);
-    }
+    facts.set_known("now.load1", roots.proc("loadavg").as_deref().and_then(|text| text.split(' ').next()));
     for what in ["cpu", "io", "memory"] {
         if let Some((percent, _)) = pressure(roots, what) {
             facts.set(format!("now.psi.{what}"), percent.to_string());

@@ -185,9 +185,7 @@ impl Kind {
             if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
                 facts.set("kernel.config_digest", config);
             }
-            if let Some(modules) = &self.modules_digest {
-                facts.set("kernel.modules.digest", modules);
-            }
+            facts.set_known("kernel.modules.digest", self.modules_digest.as_deref());
         }
         let is_built = self.settings.build.source.is_some();
         match &mut reply.answer {
