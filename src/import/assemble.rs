@@ -15,6 +15,7 @@ use super::observation::{Batch, Observation};
 use super::pace;
 
 /// What the request says about the run itself.
+#[derive(Default)]
 pub(super) struct Frame {
     /// A short name, where one input stands alone.
     pub(super) name: String,

@@ -129,6 +129,7 @@ impl Observer for CpuObserver {
 }
 
 /// Counts samples by stack.
+#[derive(Default)]
 struct Samples {
     symbols: Symbols,
     programs: Programs,
@@ -142,14 +143,7 @@ struct Samples {
 
 impl Samples {
     fn new(symbols: Symbols) -> Samples {
-        Samples {
-            symbols,
-            programs: Programs::default(),
-            user: 0,
-            kernel: 0,
-            stacks: HashMap::new(),
-            user_stacks: HashMap::new(),
-        }
+        Samples { symbols, ..Samples::default() }
     }
 
     fn values(&self, lost: u64, user_only: bool) -> Vec<Sample> {

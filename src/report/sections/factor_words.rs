@@ -361,17 +361,8 @@ mod tests {
             delta: 0.02,
             alpha: 0.05,
             rounds: 10,
-            comparisons: Vec::new(),
-            steady: Vec::new(),
-            rankings: Vec::new(),
-            budgets: Vec::new(),
             effects,
-            scaling: Vec::new(),
-            curves: Vec::new(),
-            differences: Vec::new(),
-            noise_floor: None,
-            limits: Vec::new(),
-            caveats: Vec::new(),
+            ..Analysis::default()
         }
     }
 
