@@ -232,12 +232,7 @@ fn failed_and_thrown_out_rounds_are_told() {
     let mut run = run_of(&Made::default(), 10);
     run.trials[2].excluded = Some("steal above 5 %".to_owned());
     run.trials[3].excluded = Some("steal above 5 %".to_owned());
-    run.trials[8].status = Status::Failed {
-        kind: FailureKind::Passing,
-        reason: String::new(),
-        command: String::new(),
-        output: String::new(),
-    };
+    run.trials[8].status = Status::failed(FailureKind::Passing, "");
     let analysis = analyse(&run, &Options::default());
     assert_eq!(
         analysis.caveats,

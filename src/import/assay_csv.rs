@@ -128,12 +128,7 @@ fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result
         attempt: count(record, 3, "attempt")?,
         status: match status {
             "done" | "excluded" => Status::Done,
-            "failed" => Status::Failed {
-                kind: FailureKind::Passing,
-                reason: reason(),
-                command: String::new(),
-                output: String::new(),
-            },
+            "failed" => Status::failed(FailureKind::Passing, reason()),
             "skipped" => Status::Skipped { reason: reason() },
             other => {
                 let reason = "which is not done, excluded, failed or skipped";

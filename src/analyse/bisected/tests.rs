@@ -169,12 +169,7 @@ fn a_step_that_mostly_runs_is_not_skipped() {
         }
     };
     let round = now.rounds.len() as u32;
-    let failed = Status::Failed {
-        reason: "it died".to_owned(),
-        command: String::new(),
-        output: String::new(),
-        kind: FailureKind::Passing,
-    };
+    let failed = Status::failed(FailureKind::Passing, "it died");
     for (position, step) in (0..).zip(now.of_round(round)) {
         let mut tried = trial(round, position, step, Some(1.0));
         if step == asked {
