@@ -72,6 +72,15 @@ impl Finding {
         self.undo = Some(command.into());
         self
     }
+
+    /// Mended by another value in a file below `/sys` or `/proc`, and undone by the one that is there.
+    fn other_value(self, file: &str, other: &str, present: &str) -> Finding {
+        let write = |value: &str| {
+            let value = if value.contains(' ') { format!("'{value}'") } else { value.to_owned() };
+            format!("echo {value} | sudo tee {file}")
+        };
+        self.mend(write(other)).undo(write(present))
+    }
 }
 
 /// A rule: finds at most one thing.
@@ -121,10 +130,9 @@ fn usable_processors(facts: &HostFacts) -> Option<f64> {
     Some(allowed.map_or(count, |allowed: f64| allowed.min(count)))
 }
 
-/// `sudo tee` of a value into a file below `/sys` or `/proc`.
-fn write_command(value: &str, file: &str) -> String {
-    let value = if value.contains(' ') { format!("'{value}'") } else { value.to_owned() };
-    format!("echo {value} | sudo tee {file}")
+/// Goes on where a fact has this value.
+fn holds(facts: &HostFacts, name: &str, value: &str) -> Option<()> {
+    (facts.get(name)? == value).then_some(())
 }
 
 #[cfg(test)]
