@@ -7,6 +7,9 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
 
+#[macro_use]
+#[path = "../src/named.rs"]
+mod named;
 #[path = "../src/cli/simulate/noise.rs"]
 mod noise;
 
@@ -84,16 +87,16 @@ fn table(assay: &Path, runs: &str, directory: &Path) -> Done {
         let rounds = |said: &[Said]| said.iter().map(|said| said.rounds).sum::<f64>() / said.len() as f64;
         println!(
             "| {} | {wrong} | {equal} | {right} | {covered} | {:.1}/{:.1} |",
-            kind.title(),
+            kind.name(),
             rounds(&none),
             rounds(&found)
         );
         for (what, share) in [("false claims", &wrong), ("false \"no difference\"", &equal)] {
             if share.low > PROMISED {
-                broken.push(format!("{what} under {}: {share}, promised {PROMISED}", kind.title()));
+                broken.push(format!("{what} under {}: {share}, promised {PROMISED}", kind.name()));
             }
         }
-        eprintln!("{}: {:.0} s", kind.title(), begun.elapsed().as_secs_f64());
+        eprintln!("{}: {:.0} s", kind.name(), begun.elapsed().as_secs_f64());
     }
     for line in &broken {
         println!("off: {line}");

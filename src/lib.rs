@@ -19,6 +19,9 @@
 //! cli → all
 //! ```
 
+#[macro_use]
+mod named;
+
 pub mod analyse;
 pub mod catalog;
 pub mod cli;

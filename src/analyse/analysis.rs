@@ -13,7 +13,7 @@ use super::scaling::Scaling;
 use crate::record::{Metric, SoFar};
 
 /// Everything the reports need of one run besides the run itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// Arms, the baseline first.
     pub arms: Vec<String>,

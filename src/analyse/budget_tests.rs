@@ -21,12 +21,7 @@ const BASE: Second = Second { user: 0.1, kernel: 0.3, run_wait: Some(0.05), stor
 /// A run of 10 rounds whose workers lived for a second in each trial of the baseline, and for as long as `wall` with the candidate.
 fn run_with(base: Second, candidate: Second, wall: f64) -> Run {
     let mut run = run_of(&Made::default(), 10);
-    let seconds = |name: &str| Metric {
-        job: String::new(),
-        name: name.to_owned(),
-        unit: Unit::Seconds,
-        better: Better::Lower,
-    };
+    let seconds = |name: &str| Metric::new("", name, Unit::Seconds, Better::Lower);
     let names =
         ["workers.wall", "usr_cpu", "sys_cpu", "workers.run_wait", "workers.storage_wait"].map(seconds);
     run.metrics.extend(names);

@@ -73,8 +73,7 @@ fn a_round_counts_when_its_last_trial_has_ended() {
     run.trials.pop();
     assert_eq!(verdicts(&run)[0], Verdict::SoFar { rounds: 5, of: 6 });
     let mut tried_again = run_of(&fixed(6), 6);
-    let failed =
-        |kind| Status::Failed { kind, reason: String::new(), command: String::new(), output: String::new() };
+    let failed = |kind| Status::failed(kind, "");
     let last = tried_again.trials.last_mut().unwrap();
     last.status = failed(FailureKind::Passing);
     assert_eq!(verdicts(&tried_again)[0], Verdict::SoFar { rounds: 5, of: 6 });
@@ -115,12 +114,7 @@ fn what_resume_would_try_again_waits_for_its_verdict() {
     let mut run = run_of(&fixed(6), 6);
     let at = run.trials.iter().position(|t| t.round == 4 && t.cell == 1).unwrap();
     let good = run.trials[at].clone();
-    run.trials[at].status = Status::Failed {
-        kind: FailureKind::Lasting,
-        reason: "no space".to_owned(),
-        command: String::new(),
-        output: String::new(),
-    };
+    run.trials[at].status = Status::failed(FailureKind::Lasting, "no space");
     run.trials.retain(|t| t.cell == 0 || t.round <= 4);
     assert_eq!(verdicts(&run)[0], Verdict::SoFar { rounds: 4, of: 6 });
     // Mended, and gone on with.

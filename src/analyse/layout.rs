@@ -255,7 +255,7 @@ mod tests {
     use crate::units::{Better, Unit};
 
     fn metric(job: &str, name: &str) -> Metric {
-        Metric { job: job.to_owned(), name: name.to_owned(), unit: Unit::Count, better: Better::Higher }
+        Metric::new(job, name, Unit::Count, Better::Higher)
     }
 
     /// A run whose every trial has value 1 for each of `metrics`.

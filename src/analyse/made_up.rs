@@ -32,12 +32,7 @@ impl Default for Made {
 /// A run of `rounds` rounds with `write.bw` (primary), `write.iops`, `write.total_ios` (constant) and
 /// `write.clat_ns.p99`, which moves against the bandwidth.
 pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
-    let metric = |name: &str, unit: Unit, better: Better| Metric {
-        job: String::new(),
-        name: name.to_owned(),
-        unit,
-        better,
-    };
+    let metric = |name: &str, unit: Unit, better: Better| Metric::new("", name, unit, better);
     let metrics = vec![
         metric("write.bw", Unit::BytesPerSecond, Better::Higher),
         metric("write.iops", Unit::PerSecond, Better::Higher),

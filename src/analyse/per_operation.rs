@@ -151,12 +151,7 @@ mod tests {
         let mut run = run_of(&Made::default(), 4);
         run.metrics = values
             .iter()
-            .map(|(job, name, _)| Metric {
-                job: (*job).to_owned(),
-                name: (*name).to_owned(),
-                unit: Unit::Count,
-                better: Better::Lower,
-            })
+            .map(|(job, name, _)| Metric::new(*job, *name, Unit::Count, Better::Lower))
             .collect();
         let values: HashMap<u32, f64> = (0_u32..).zip(values.iter().map(|(.., value)| *value)).collect();
         let of =
@@ -207,11 +202,9 @@ mod tests {
         let of = |bytes: [f64; 2]| {
             let mut run = run_of(&Made::default(), 4);
             run.metrics = ["sys_cpu", "write.total_ios", "write.io_bytes"]
-                .map(|name| Metric {
-                    job: String::new(),
-                    name: name.to_owned(),
-                    unit: if name == "sys_cpu" { Unit::Seconds } else { Unit::Count },
-                    better: Better::Lower,
+                .map(|name| {
+                    let unit = if name == "sys_cpu" { Unit::Seconds } else { Unit::Count };
+                    Metric::new("", name, unit, Better::Lower)
                 })
                 .to_vec();
             for trial in &mut run.trials {
@@ -238,12 +231,7 @@ mod tests {
     fn bytes_of_the_device_for_each_operation_are_there_on_request() {
         let mut run = run_of(&Made::default(), 4);
         run.metrics = ["dev.write_bytes", "write.total_ios", "write.io_bytes"]
-            .map(|name| Metric {
-                job: String::new(),
-                name: name.to_owned(),
-                unit: Unit::Bytes,
-                better: Better::Lower,
-            })
+            .map(|name| Metric::new("", name, Unit::Bytes, Better::Lower))
             .to_vec();
         let names = |wishes: &[&str]| -> Vec<String> {
             forms(&run, wishes).into_iter().map(|form| form.metric.name).collect()

@@ -194,12 +194,7 @@ mod tests {
     use crate::record::FailureKind;
 
     fn failed() -> Status {
-        Status::Failed {
-            kind: FailureKind::Passing,
-            reason: "no space".to_owned(),
-            command: String::new(),
-            output: String::new(),
-        }
+        Status::failed(FailureKind::Passing, "no space")
     }
 
     #[test]

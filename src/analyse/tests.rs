@@ -232,12 +232,7 @@ fn failed_and_thrown_out_rounds_are_told() {
     let mut run = run_of(&Made::default(), 10);
     run.trials[2].excluded = Some("steal above 5 %".to_owned());
     run.trials[3].excluded = Some("steal above 5 %".to_owned());
-    run.trials[8].status = Status::Failed {
-        kind: FailureKind::Passing,
-        reason: String::new(),
-        command: String::new(),
-        output: String::new(),
-    };
+    run.trials[8].status = Status::failed(FailureKind::Passing, "");
     let analysis = analyse(&run, &Options::default());
     assert_eq!(
         analysis.caveats,
@@ -335,8 +330,7 @@ fn noise_floor_of_an_aa_run() {
 fn what_is_listed_changes_no_verdict() {
     let mut run = run_of(&Made { effect: 0.02, cv: 0.03, stop: fixed(12), ..Made::default() }, 12);
     for (index, name) in ["usr_cpu", "sys_cpu", "ctx", "majf", "workers.wall"].into_iter().enumerate() {
-        let metric =
-            Metric { job: String::new(), name: name.to_owned(), unit: Unit::Count, better: Better::Lower };
+        let metric = Metric::new("", name, Unit::Count, Better::Lower);
         let at = run.metric_index(&metric);
         for trial in &mut run.trials {
             let noise = f64::from((trial.round * 7 + trial.cell * 3 + index as u32 * 5) % 11) / 100.0;

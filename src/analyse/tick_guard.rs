@@ -63,12 +63,7 @@ mod tests {
     /// Whether sys_cpu is refused where a trial of the candidate has these seconds.
     fn is_refused(of_candidate: impl Fn(u32) -> [f64; 2]) -> bool {
         let mut run = run_of(&Made::default(), 6);
-        let metric = |name: &str| Metric {
-            job: String::new(),
-            name: name.to_owned(),
-            unit: Unit::Seconds,
-            better: Better::Lower,
-        };
+        let metric = |name: &str| Metric::new("", name, Unit::Seconds, Better::Lower);
         let at = DIVIDED[0].map(|name| run.metric_index(&metric(name)));
         for trial in &mut run.trials {
             let more = f64::from(trial.round) * 1e-3;

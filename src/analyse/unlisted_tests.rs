@@ -9,12 +9,7 @@ use crate::units::{Better, Unit};
 fn run(twice: bool) -> Run {
     let stop = StopRule { rounds: Some(10), ..StopRule::default() };
     let mut run = run_of(&Made { effect: 1.0, stop, ..Made::default() }, 10);
-    let metric = |name: &str| Metric {
-        job: String::new(),
-        name: name.to_owned(),
-        unit: Unit::Count,
-        better: Better::Lower,
-    };
+    let metric = |name: &str| Metric::new("", name, Unit::Count, Better::Lower);
     // Behind write.bw, write.iops, write.total_ios and write.clat_ns.p99.
     run.metrics.extend(["write.io_bytes", "usr_cpu", "dev.write_bytes", "minf", "ctx.voluntary"].map(metric));
     for trial in &mut run.trials {

@@ -211,12 +211,7 @@ mod tests {
     fn events_that_were_lost_are_counted_by_observer() {
         let mut run = watched(-0.02, 4);
         assert_eq!(watching_losses(&run), []);
-        let of = |name: &str| Metric {
-            job: String::new(),
-            name: name.to_owned(),
-            unit: Unit::Count,
-            better: Better::Lower,
-        };
+        let of = |name: &str| Metric::new("", name, Unit::Count, Better::Lower);
         let first = run.metrics.len() as u32;
         run.metrics.extend([of("locks.lost"), of("cpu.lost")]);
         let watched = run.trials.iter_mut().filter(|trial| trial.cell == 1);

@@ -44,10 +44,7 @@ pub(super) fn amount(text: &str) -> Option<f64> {
 
 /// A sample of a count, of which more is better.
 pub(super) fn count(name: &str, unit: Unit, value: f64) -> Sample {
-    Sample {
-        metric: Metric { job: String::new(), name: name.to_owned(), unit, better: Better::Higher },
-        value,
-    }
+    Sample { metric: Metric::new("", name, unit, Better::Higher), value }
 }
 
 /// A sample with its unit's usual direction.

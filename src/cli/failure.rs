@@ -31,10 +31,13 @@ impl Failure {
         Failure { code: 130, message: message.to_string(), hint: None }
     }
 
-    /// Adds what to type instead.
+    /// Adds what to type instead; an empty text adds nothing.
     #[must_use]
     pub fn hint(mut self, hint: impl fmt::Display) -> Failure {
-        self.hint = Some(hint.to_string().into());
+        let hint = hint.to_string();
+        if !hint.is_empty() {
+            self.hint = Some(hint.into());
+        }
         self
     }
 

@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// How the program ended and what it and the children it waited for used, as wait4(2) tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     /// Exit code, or the negative number of the signal that ended it.
     pub(super) code: i32,
@@ -113,16 +113,7 @@ fn split(parent: u32, report_fd: RawFd) -> std::io::Result<()> {
 /// The guard: waits for the program's end or for a signal to stop it, leaves nothing alive, reports, exits.
 #[expect(unsafe_code, reason = "system calls between fork and exec")]
 fn keep_guard(program: libc::pid_t, report_fd: RawFd, start_ns: i64) -> ! {
-    let mut report = Report {
-        code: -libc::SIGKILL,
-        elapsed_ns: 0,
-        usr_us: 0,
-        sys_us: 0,
-        voluntary: 0,
-        involuntary: 0,
-        max_rss_kib: 0,
-        stuck: false,
-    };
+    let mut report = Report { code: -libc::SIGKILL, ..Report::default() };
     // SAFETY: system calls only; every pointer is to a live value on this stack. Closing every other descriptor
     // ends the standard library's wait for exec and lets readers of the program's output see its end.
     unsafe {

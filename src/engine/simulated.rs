@@ -112,10 +112,7 @@ fn make_up(cell: &SimulatedCell, rng: &mut ChaCha8Rng) -> Outcome {
 }
 
 fn more_is_better(name: &str, unit: Unit, value: f64) -> Sample {
-    Sample {
-        metric: Metric { job: String::new(), name: name.to_owned(), unit, better: Better::Higher },
-        value,
-    }
+    Sample { metric: Metric::new("", name, unit, Better::Higher), value }
 }
 
 /// Latencies with the given mean whose number is `total` I/Os.

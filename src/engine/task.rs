@@ -29,7 +29,6 @@ pub struct Task {
     pub settings: Vec<(String, String)>,
     /// The file with the counters of the device below `directory` (`/sys/block/X/stat`), for engines that measure parts of a
     /// trial; `None`: it has none.
-    #[serde(default)]
     pub device_stat: Option<PathBuf>,
     /// What the simulated engine makes up.
     pub simulated: Option<SimulatedCell>,
@@ -39,7 +38,6 @@ pub struct Task {
     pub timeout_s: Option<f64>,
     /// Seconds after which its guest is given up with all that was to be done before and after it: far longer than it may take;
     /// `None`: not known. No engine looks at it.
-    #[serde(default)]
     pub given_up_after_s: Option<f64>,
 }
 

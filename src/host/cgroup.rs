@@ -81,9 +81,7 @@ fn version_1(base: &Path, controllers: &str, path: &str, facts: &mut HostFacts) 
 
 fn set_least(facts: &mut HostFacts, name: &str, values: impl Iterator<Item = f64>) {
     let known = facts.get(name).and_then(|text| text.parse().ok());
-    if let Some(least) = values.chain(known).reduce(f64::min) {
-        facts.set(name, least.to_string());
-    }
+    facts.set_known(name, values.chain(known).reduce(f64::min).map(|least| least.to_string()));
 }
 
 #[cfg(test)]

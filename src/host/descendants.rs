@@ -2,11 +2,12 @@
 //!
 //! Enters: a process number. Leaves: nothing of its family alive, or who hangs in the kernel. It must not know trials.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::sys::task::children_of;
+use crate::sys::task::{TaskStat, children_of, tasks_of};
 
 /// How long killed processes may take to end: who waits for a slow disk ends when it has answered; only what hangs in the kernel takes
 /// longer.
@@ -17,14 +18,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// Children of a process, zombies too, from /proc.
 #[must_use]
 pub fn children(pid: i32) -> Vec<i32> {
-    let mut found = Vec::new();
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return found;
-    };
-    for task in tasks.flatten() {
-        found.extend(children_of(&task.path()));
-    }
-    found
+    tasks_of(pid).iter().flat_map(|task| children_of(task)).collect()
 }
 
 /// Children of this process.
@@ -45,26 +39,21 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// State and exit code of a process as in /proc/PID/stat; `None`: there is none of this number.
-fn state(pid: i32) -> Option<(char, i32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // `12 (name, which may hold anything) S 1 …`
-    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-    // Since Linux 3.5; who may not read it sees 0.
-    let code = fields.get(49).and_then(|code| code.parse().ok()).unwrap_or(0);
-    Some((fields.first()?.chars().next()?, code))
+/// `None`: there is no process of this number.
+fn stat(pid: i32) -> Option<TaskStat> {
+    TaskStat::of(Path::new(&format!("/proc/{pid}")))
 }
 
 /// Whether a process still runs: a zombie does not, it only waits for its parent to notice.
 fn lives(pid: i32) -> bool {
-    state(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+    stat(pid).is_some_and(|stat| !stat.is_zombie)
 }
 
 /// The signal that ended a process whose parent has not noticed yet.
 #[must_use]
 pub fn unnoticed_death(pid: i32) -> Option<i32> {
-    let (_, code) = state(pid).filter(|(state, _)| *state == 'Z')?;
-    Some(code & 0x7f).filter(|signal| *signal != 0)
+    let ended = stat(pid).filter(|stat| stat.is_zombie)?;
+    Some(ended.exit_code & 0x7f).filter(|signal| *signal != 0)
 }
 
 /// Sends a signal to all descendants of a process; returns how many of them lived.
@@ -116,13 +105,8 @@ pub fn reaped(child: Pid) -> bool {
 /// Those of `pids` of which a thread waits uninterruptibly: after SIGKILL they hang in the kernel.
 #[must_use]
 pub fn that_hang(pids: &[i32]) -> Vec<i32> {
-    let uninterruptible = |pid: &i32| {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        tasks
-            .filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok())
-            // `12 (name, which may hold anything) D …`
-            .any(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('D')))
-    };
+    let uninterruptible =
+        |pid: &i32| tasks_of(*pid).iter().filter_map(|task| TaskStat::of(task)).any(|stat| stat.is_waiting);
     pids.iter().copied().filter(uninterruptible).collect()
 }
 

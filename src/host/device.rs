@@ -82,17 +82,13 @@ impl BlockDevice {
             ("device.md_degraded", "md/degraded"),
         ];
         for (name, path) in named {
-            if let Some(value) = read(path) {
-                facts.set(name, value);
-            }
+            facts.set_known(name, read(path));
         }
         // `LVM-…`, `CRYPT-LUKS2-…`, `mpath-…`
         if let Some(uuid) = read("dm/uuid") {
             facts.set("device.dm_kind", uuid.split('-').next().unwrap_or_default().to_ascii_lowercase());
         }
-        if let Some(id) = self.id() {
-            facts.set("device.id", id);
-        }
+        facts.set_known("device.id", self.id());
         let below = names(&self.sys.join("slaves"));
         if !below.is_empty() {
             facts.set("device.on", below.join(", "));

@@ -12,6 +12,7 @@ use super::device::BlockDevice;
 use super::disks::Disks;
 use super::roots::Roots;
 use crate::record::HostFacts;
+use crate::sys::usage;
 
 /// Ticks of `/proc/stat` a second, as Linux shows them to user space everywhere.
 pub(super) const TICKS_PER_S: f64 = 100.0;
@@ -177,17 +178,8 @@ pub(super) fn pressure(roots: &Roots, what: &str) -> Option<(f64, u64)> {
 }
 
 /// Bytes that this process and its ended children read from devices.
-#[expect(unsafe_code, reason = "getrusage is not in rustix")]
 fn own_read_bytes() -> u64 {
-    let blocks = |who: libc::c_int| -> u64 {
-        // SAFETY: rusage is plain numbers, all zeros is a value of it; getrusage writes to it.
-        let usage = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(who, &raw mut usage);
-            usage
-        };
-        u64::try_from(usage.ru_inblock).unwrap_or(0)
-    };
+    let blocks = |who| u64::try_from(usage(who).ru_inblock).unwrap_or(0);
     (blocks(libc::RUSAGE_SELF) + blocks(libc::RUSAGE_CHILDREN)) * 512
 }
 
@@ -201,9 +193,7 @@ pub fn moment() -> HostFacts {
 
 /// The facts of the moment: `now.load1`, `now.psi.*`, `now.steal_percent` (since boot).
 pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
-    if let Some(load) = roots.proc("loadavg").as_deref().and_then(|text| text.split(' ').next()) {
-        facts.set("now.load1", load);
-    }
+    facts.set_known("now.load1", roots.proc("loadavg").as_deref().and_then(|text| text.split(' ').next()));
     for what in ["cpu", "io", "memory"] {
         if let Some((percent, _)) = pressure(roots, what) {
             facts.set(format!("now.psi.{what}"), percent.to_string());

@@ -10,16 +10,12 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         ("kernel.cmdline", "cmdline"),
     ];
     for (name, path) in plain {
-        if let Some(text) = roots.proc(path) {
-            facts.set(name, text);
-        }
+        facts.set_known(name, roots.proc(path));
     }
     if let Some(counted) = roots.proc("sys/kernel/task_delayacct") {
         facts.set("kernel.delay_accounting", if counted == "1" { "on" } else { "off" });
     }
-    if let Some(text) = mitigations(roots) {
-        facts.set("kernel.mitigations", text);
-    }
+    facts.set_known("kernel.mitigations", mitigations(roots));
     // These exist only in kernels built with lock debugging or leak checking.
     let debugging: Vec<&str> = [("lockdep", "lockdep_stats"), ("lock statistics", "lock_stat")]
         .into_iter()
@@ -30,21 +26,15 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         facts.set("kernel.debugging", debugging.join(", "));
     }
     let clock = "devices/system/clocksource/clocksource0";
-    if let Some(text) = roots.sys(&format!("{clock}/current_clocksource")) {
-        facts.set("clocksource", text);
-    }
-    if let Some(text) = roots.sys(&format!("{clock}/available_clocksource")) {
-        facts.set("clocksource.available", text);
-    }
+    facts.set_known("clocksource", roots.sys(&format!("{clock}/current_clocksource")));
+    facts.set_known("clocksource.available", roots.sys(&format!("{clock}/available_clocksource")));
     let io_uring = match roots.proc("sys/kernel/io_uring_disabled").as_deref() {
         Some("0") => Some("usable"),
         Some("1") => Some("restricted (kernel.io_uring_disabled=1)"),
         Some("2") => Some("disabled (kernel.io_uring_disabled=2)"),
         _ => None,
     };
-    if let Some(text) = io_uring {
-        facts.set("io_uring", text);
-    }
+    facts.set_known("io_uring", io_uring);
     if let Some(text) = roots.sys("kernel/sched/preempt").or_else(|| roots.sys("kernel/debug/sched/preempt"))
     {
         facts.set("kernel.preempt", chosen(&text.replace('(', "[").replace(')', "]")));

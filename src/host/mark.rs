@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::descendants::{AFTER_KILL, descendants};
 use super::run_group;
+use crate::sys::task::own_line;
 
 /// The environment variable that holds the token.
 pub const MARK_VARIABLE: &str = "ASSAY_TRIAL";
@@ -78,7 +79,8 @@ struct Process {
 
 /// Living processes of a run, and what they have started.
 fn marked(token: &str) -> Vec<Process> {
-    let spared = self_and_above();
+    // Whoever cleans up may have been started by the run itself.
+    let spared = own_line();
     let mut found: Vec<Process> = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
@@ -119,20 +121,6 @@ fn carries(pid: i32, token: &str) -> bool {
     first.is_some()
         && users.all(|user| Some(user) == first)
         && environment.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes())
-}
-
-/// Whoever cleans up may have been started by the run itself.
-fn self_and_above() -> Vec<i32> {
-    let mut found = vec![rustix::process::getpid().as_raw_nonzero().get()];
-    while let Some(parent) = found.last().and_then(|pid| parent_of(*pid)).filter(|parent| *parent > 0) {
-        found.push(parent);
-    }
-    found
-}
-
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

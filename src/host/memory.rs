@@ -10,17 +10,13 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
         Some(kib * 1024)
     };
-    if let Some(total) = bytes("MemTotal") {
-        facts.set("memory.total", total.to_string());
-    }
+    facts.set_known("memory.total", bytes("MemTotal").map(|total| total.to_string()));
     if let (Some(total), Some(free)) = (bytes("SwapTotal"), bytes("SwapFree")) {
         facts.set("memory.swap", total.to_string());
         facts.set("now.memory.swap_used", total.saturating_sub(free).to_string());
     }
     for (fact, name) in [("now.memory.available", "MemAvailable"), ("now.memory.dirty", "Dirty")] {
-        if let Some(value) = bytes(name) {
-            facts.set(fact, value.to_string());
-        }
+        facts.set_known(fact, bytes(name).map(|value| value.to_string()));
     }
     if let Some(thp) = roots.sys("kernel/mm/transparent_hugepage/enabled") {
         facts.set("memory.thp", chosen(&thp));

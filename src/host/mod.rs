@@ -60,12 +60,8 @@ pub const MOMENTARY: &str = HostFacts::MOMENTARY;
 pub fn facts() -> HostFacts {
     let mut facts = facts_in(&Roots::default());
     facts.set("io_uring", kernel::try_io_uring());
-    if let Some(allowed) = processor::allowed() {
-        facts.set("cpu.allowed", allowed);
-    }
-    if let Some(id) = machine_id::machine_id() {
-        facts.set("machine.id", id);
-    }
+    facts.set_known("cpu.allowed", processor::allowed());
+    facts.set_known("machine.id", machine_id::machine_id());
     facts
 }
 

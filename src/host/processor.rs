@@ -20,9 +20,7 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         })
     };
     for (fact, name) in [("cpu.model", "model name"), ("cpu.microcode", "microcode")] {
-        if let Some(value) = field(name) {
-            facts.set(fact, value);
-        }
+        facts.set_known(fact, field(name));
     }
     if facts.get("cpu.model").is_none()
         && let Some(model) = arm::model(&info)
@@ -39,9 +37,7 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
     if let Some(active) = roots.sys(&format!("{CPUS}/smt/active")) {
         facts.set("cpu.smt", if active == "1" { "on" } else { "off" });
     }
-    if let Some(nodes) = roots.sys("devices/system/node/online") {
-        facts.set("numa.nodes", nodes);
-    }
+    facts.set_known("numa.nodes", roots.sys("devices/system/node/online"));
     if let Some(balancing) = roots.proc("sys/kernel/numa_balancing") {
         facts.set("numa.balancing", if balancing == "0" { "off" } else { "on" });
     }
@@ -51,12 +47,8 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
         facts.set("cpu.tsc", if steady { "constant and nonstop" } else { "not constant in all states" });
     }
     let flagged = field("flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    if let Some(virt) = virtualisation(roots, flagged) {
-        facts.set("virt", virt);
-    }
-    if let Some(supply) = power_supply(roots) {
-        facts.set("power.supply", supply);
-    }
+    facts.set_known("virt", virtualisation(roots, flagged));
+    facts.set_known("power.supply", power_supply(roots));
 }
 
 /// The governors in use (all that differ), the driver, and whether frequencies above the nominal one are allowed.
@@ -97,9 +89,7 @@ fn idle_states(roots: &Roots, facts: &mut HostFacts) {
         .filter(|state| text(&states.join(state).join("disable")).as_deref() != Some("1"))
         .filter_map(|state| text(&states.join(state).join("latency"))?.parse::<u64>().ok())
         .max();
-    if let Some(us) = longest_us {
-        facts.set("cpu.idle_exit_us", us.to_string());
-    }
+    facts.set_known("cpu.idle_exit_us", longest_us.map(|us| us.to_string()));
 }
 
 /// How many processors this process may use, and which: `2 (0-1)`. `None`: the kernel does not say.

@@ -126,17 +126,9 @@ fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result
         round: count(record, 1, "round")?,
         position: count(record, 2, "position")?,
         attempt: count(record, 3, "attempt")?,
-        started_unix_ns: 0,
-        elapsed_s: 0.0,
-        facts: None,
         status: match status {
             "done" | "excluded" => Status::Done,
-            "failed" => Status::Failed {
-                kind: FailureKind::Passing,
-                reason: reason(),
-                command: String::new(),
-                output: String::new(),
-            },
+            "failed" => Status::failed(FailureKind::Passing, reason()),
             "skipped" => Status::Skipped { reason: reason() },
             other => {
                 let reason = "which is not done, excluded, failed or skipped";
@@ -144,11 +136,7 @@ fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result
             }
         },
         excluded: (status == "excluded").then(reason),
-        values: Vec::new(),
-        histograms: Vec::new(),
-        series: Vec::new(),
-        files: Vec::new(),
-        notes: Vec::new(),
+        ..Trial::default()
     })
 }
 

@@ -16,6 +16,7 @@ use super::pace;
 use super::printed::ASKED;
 
 /// What the request says about the run itself.
+#[derive(Default)]
 pub(super) struct Frame {
     /// A short name, where one input stands alone.
     pub(super) name: String,

@@ -209,7 +209,7 @@ impl ValueColumn {
     /// The metric's definition.
     #[must_use]
     pub fn metric(&self) -> Metric {
-        Metric { job: String::new(), name: self.metric_name(), unit: self.unit.clone(), better: self.better }
+        Metric::new("", self.metric_name(), self.unit.clone(), self.better)
     }
 
     /// A field's number in the metric's unit.

@@ -241,8 +241,7 @@ fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Vec<ValueColumn>, Metr
     let labels =
         group.iter().map(|column| column.column[..column.column.len() - shared.len()].to_owned()).collect();
     let name = if shared.is_empty() { "value" } else { &shared[1..] };
-    let metric =
-        Metric { job: String::new(), name: name.to_owned(), unit: last.unit.clone(), better: last.better };
+    let metric = Metric::new("", name, last.unit.clone(), last.better);
     Ok((labels, in_unit, metric))
 }
 

@@ -51,12 +51,7 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
         observation.started_unix_ns = trial.started_unix_ns;
         observation.elapsed_s = trial.elapsed_s;
         if let Some(reason) = trial.error {
-            observation.status = Status::Failed {
-                kind: FailureKind::Passing,
-                reason,
-                command: String::new(),
-                output: String::new(),
-            };
+            observation.status = Status::failed(FailureKind::Passing, reason);
         }
         observation.values =
             trial.outcome.samples.iter().map(|sample| (batch.metric(&sample.metric), sample.value)).collect();

@@ -58,12 +58,7 @@ pub(super) fn read(
             }
             let mut observation = named(name, &package);
             observation.side = side;
-            observation.status = Status::Failed {
-                kind: FailureKind::Passing,
-                reason: "go test says FAIL".to_owned(),
-                command: String::new(),
-                output: String::new(),
-            };
+            observation.status = Status::failed(FailureKind::Passing, "go test says FAIL");
             batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
         } else if let Some((key, value)) = configuration(line) {
             if key == "pkg" {
@@ -214,7 +209,7 @@ fn metric(go_unit: &str, betters: &BTreeMap<String, Better>, batch: &mut Batch) 
         }
         known => known.usual_better(),
     });
-    (Metric { job: String::new(), name: go_unit.to_owned(), unit, better }, factor)
+    (Metric::new("", go_unit, unit, better), factor)
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ struct Export {
 #[derive(Deserialize)]
 struct Benchmark {
     command: String,
-    #[serde(default)]
     times: Option<Vec<f64>>,
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,
@@ -40,10 +39,8 @@ pub(super) fn read(
 ) -> Result<(), ImportError> {
     let export: Export =
         serde_json::from_str(text).map_err(|error| json_error(origin, "hyperfine JSON", &error))?;
-    let runtime =
-        Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
-    let memory =
-        Metric { job: String::new(), name: "memory".to_owned(), unit: Unit::Bytes, better: Better::Lower };
+    let runtime = Metric::new("", "runtime", Unit::Seconds, Better::Lower);
+    let memory = Metric::new("", "memory", Unit::Bytes, Better::Lower);
     for benchmark in export.results {
         let Some(times) = benchmark.times.filter(|times| !times.is_empty()) else {
             let message = format!("'{}' has no 'times': only the averages were kept", benchmark.command);

@@ -312,16 +312,11 @@ pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportEr
     let format = read_into(bytes, "bytes", 0, &context, &mut batch)?;
     read_into(bytes, "bytes", 1, &context, &mut batch)?;
     let frame = Frame {
-        name: String::new(),
         labels,
-        baseline: None,
         source: format.name().to_owned(),
-        command_line: Vec::new(),
-        stop: StopRule::default(),
-        primary: None,
         clusters: columns.clusters.clone(),
         has_hyperfine: format == Format::Hyperfine,
-        own_runs: false,
+        ..Frame::default()
     };
     assemble(batch, frame)
 }

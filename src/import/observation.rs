@@ -9,7 +9,7 @@ use super::error::Problem;
 use crate::record::{HostFacts, LatencyHistogram, Metric, Note, Series, SoFar, Status};
 
 /// One trial as a file tells it, its arm and row still as names.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Observation {
     /// Which of the inputs it came from.
     pub(super) side: usize,
@@ -36,22 +36,7 @@ pub(super) struct Observation {
 
 impl Observation {
     pub(super) fn new(side: usize) -> Observation {
-        Observation {
-            side,
-            arm: None,
-            rows: Vec::new(),
-            marks: Vec::new(),
-            attempt: 0,
-            started_unix_ns: 0,
-            elapsed_s: 0.0,
-            status: Status::Done,
-            excluded: None,
-            facts: None,
-            values: Vec::new(),
-            histograms: Vec::new(),
-            series: Vec::new(),
-            notes: Vec::new(),
-        }
+        Observation { side, ..Observation::default() }
     }
 }
 

@@ -38,9 +38,7 @@ pub(super) fn facts(experiment: &Value, factors: &[Factor]) -> HostFacts {
         facts.set("command", filled(&command));
     }
     for (name, key) in [("engine", "engine"), ("hook.before", "before"), ("hook.after", "after")] {
-        if let Some(text) = experiment.get(key).and_then(Value::as_str) {
-            facts.set(name, filled(text));
-        }
+        facts.set_known(name, experiment.get(key).and_then(Value::as_str).map(filled));
     }
     target(experiment, &mut facts);
     for (engine, key, value) in tools(experiment) {

@@ -245,14 +245,8 @@ impl BuildError {
 
     /// The same of a file that somebody named.
     pub(super) fn unfit(what: &'static str, path: &Path) -> impl FnOnce(Unfit) -> BuildError {
-        let path = path.to_owned();
-        move |unfit| {
-            let source = match unfit {
-                Unfit::Io(error) => error,
-                other => std::io::Error::other(other.to_string()),
-            };
-            BuildError::Io { what, path, source }
-        }
+        let io = BuildError::io(what, path);
+        move |unfit| io(unfit.into())
     }
 
     /// Whether another revision of the same source may be built all the same.

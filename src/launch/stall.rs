@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::sys::task::{number_of, tasks_of};
+
 /// What a single wait for I/O may take: the kernel's default, too (/proc/sys/kernel/hung_task_timeout_secs).
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(120);
 /// Lines of a kernel stack that are told.
@@ -136,11 +138,7 @@ impl Reading {
 }
 
 fn threads(process: i32) -> Vec<(i32, i32)> {
-    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .map(|thread| (process, thread))
-        .collect()
+    tasks_of(process).iter().filter_map(|task| Some((process, number_of(task)?))).collect()
 }
 
 /// A look at a thread that waits for I/O; `None`: it does not.

@@ -15,7 +15,6 @@ use super::perf::{
     Event, Function, HIDDEN, Programs, Refused, Seen, Sink, Spot, Symbols, Watch, Watched, Whose,
     io_uring_note, is_io_urings_thread, lost_note,
 };
-use super::unseen::READER_DIED;
 use super::{Observer, Unseen};
 use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
 
@@ -103,10 +102,7 @@ impl Observer for CpuObserver {
 
     /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, and `cpu.at.PART` (s) of each part of the kernel.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
-        let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
-        let watch = watch.map_err(|refused| Unseen::watched("cpu is", refused.words()))?;
-        let Seen { sink: samples, lost, .. } =
-            watch.stop().ok_or_else(|| Unseen::watched("cpu is", READER_DIED))?;
+        let Seen { sink: samples, lost, .. } = Watch::seen(&mut self.watch, "cpu is")?;
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
         outcome.notes.extend(lost_note("cpu", lost).map(Note::from));
         outcome.notes.extend(samples.of_io_uring());
@@ -133,6 +129,7 @@ impl Observer for CpuObserver {
 }
 
 /// Counts samples by stack.
+#[derive(Default)]
 struct Samples {
     symbols: Symbols,
     programs: Programs,
@@ -146,14 +143,7 @@ struct Samples {
 
 impl Samples {
     fn new(symbols: Symbols) -> Samples {
-        Samples {
-            symbols,
-            programs: Programs::default(),
-            user: 0,
-            kernel: 0,
-            stacks: HashMap::new(),
-            user_stacks: HashMap::new(),
-        }
+        Samples { symbols, ..Samples::default() }
     }
 
     fn values(&self, lost: u64, user_only: bool) -> Vec<Sample> {

@@ -67,11 +67,7 @@ pub fn uncountable(name: &str) -> Option<Uncountable> {
 }
 
 fn looked_up(tracepoint: &str) -> Result<Tracepoint, Refused> {
-    let tracefs = Tracefs::open().map_err(Refused::NoTracefs)?;
-    tracefs.tracepoint(&tracepoint.replace(':', "/")).map_err(|errno| match errno {
-        Errno::NOENT => Refused::NoTracepoint(tracepoint.to_owned()),
-        errno => Refused::Kernel(errno),
-    })
+    Tracefs::open().map_err(Refused::NoTracefs)?.wanted(&tracepoint.replace(':', "/"))
 }
 
 impl Observer for EventsObserver {

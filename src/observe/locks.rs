@@ -15,7 +15,6 @@ use super::perf::{
     Event, Function, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, Whose,
     distortion_note, lost_note,
 };
-use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
 use super::{Observer, Unseen};
 use crate::record::{Note, Outcome, Sample};
@@ -47,13 +46,7 @@ impl LocksObserver {
 
     fn watch(&mut self) -> Result<Watch<LockWaits>, Refused> {
         let tracefs = Tracefs::open().map_err(Refused::NoTracefs)?;
-        let known = |name: &str| {
-            tracefs.tracepoint(name).map_err(|errno| match errno {
-                Errno::NOENT => Refused::NoTracepoint(name.replace('/', ":")),
-                other => Refused::Kernel(other),
-            })
-        };
-        let [begin, end] = TRACEPOINTS.map(known);
+        let [begin, end] = TRACEPOINTS.map(|name| tracefs.wanted(name));
         let (begin, end) = (begin?, end?);
         let missing = |_| Refused::NoTracepoint(TRACEPOINTS[0].replace('/', ":"));
         let places = Places {
@@ -84,10 +77,7 @@ impl Observer for LocksObserver {
     /// `locks.waits`, `locks.wait_time`, `locks.longest`, `locks.lost`; of each kind `locks.of.KIND` and of the places with the longest
     /// sums `locks.at.KIND.CALLER` (s), `locks.waits_at.KIND.CALLER` and `locks.longest_at.KIND.CALLER`.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
-        let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
-        let watch = watch.map_err(|refused| Unseen::watched("locks are", refused.words()))?;
-        let Seen { sink: waits, lost, read } =
-            watch.stop().ok_or_else(|| Unseen::watched("locks are", READER_DIED))?;
+        let Seen { sink: waits, lost, read } = Watch::seen(&mut self.watch, "locks are")?;
         let mut outcome = Outcome { samples: samples(&waits, lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("locks", lost).map(Note::from));
         outcome.notes.extend(distortion_note("locks", read, self.begun.elapsed()));

@@ -15,14 +15,8 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Of `RUSAGE_SELF`, `RUSAGE_CHILDREN` or `RUSAGE_THREAD`.
-    #[expect(unsafe_code, reason = "getrusage is not in rustix")]
     pub(super) fn of(who: libc::c_int) -> Usage {
-        // SAFETY: rusage is plain numbers, all zeros is a value of it; getrusage writes to it.
-        let usage = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(who, &raw mut usage);
-            usage
-        };
+        let usage = crate::sys::usage(who);
         Usage {
             usr_us: usage.ru_utime.tv_sec * 1_000_000 + usage.ru_utime.tv_usec,
             sys_us: usage.ru_stime.tv_sec * 1_000_000 + usage.ru_stime.tv_usec,

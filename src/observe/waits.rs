@@ -19,7 +19,6 @@ use super::perf::{
     Event, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, Whose, distortion_note,
     io_uring_note, lost_note,
 };
-use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
 use super::wakers::{self, Wakers};
 use super::{Observer, Unseen};
@@ -83,13 +82,10 @@ impl WaitsObserver {
     }
 
     fn watch(&mut self) -> Result<Watch<Sleeps>, Refused> {
-        let missing = || Refused::NoTracepoint(TRACEPOINT.replace('/', ":"));
         let tracefs = Tracefs::open().map_err(Refused::NoTracefs)?;
-        let switch = tracefs.tracepoint(TRACEPOINT).map_err(|errno| match errno {
-            Errno::NOENT => missing(),
-            other => Refused::Kernel(other),
-        })?;
-        let state = switch.field("prev_state").map_err(|_| missing())?;
+        let switch = tracefs.wanted(TRACEPOINT)?;
+        let missing = |_| Refused::NoTracepoint(TRACEPOINT.replace('/', ":"));
+        let state = switch.field("prev_state").map_err(missing)?;
         let switches = Watched::Switches { id: switch.id };
         let symbols = std::mem::take(&mut self.symbols);
         if let Some((id, fields)) = wakers::waking(&tracefs) {
@@ -120,10 +116,7 @@ impl Observer for WaitsObserver {
     /// wakers are known; where functions have names, `waits.storage_time`, and of the places with the longest sums `waits.at.FUNCTION` (s),
     /// `waits.waits_at.FUNCTION`, `waits.longest_at.FUNCTION` and `waits.woken_at.FUNCTION.WAKER` (s).
     fn stop(&mut self) -> Result<Outcome, Unseen> {
-        let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
-        let watch = watch.map_err(|refused| Unseen::watched("waits are", refused.words()))?;
-        let Seen { sink: sleeps, lost, read } =
-            watch.stop().ok_or_else(|| Unseen::watched("waits are", READER_DIED))?;
+        let Seen { sink: sleeps, lost, read } = Watch::seen(&mut self.watch, "waits are")?;
         self.stacks = Some(StackKind::Waits.kept(&sleeps.folded()));
         let mut outcome = Outcome { samples: sleeps.samples(lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("waits", lost).map(Note::from));

@@ -5,7 +5,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::copy_ways::{Way, features};
 use super::crowd;
@@ -34,18 +33,11 @@ struct Lane {
 
 type Lanes = Arc<Mutex<Vec<Lane>>>;
 
-struct Copies {
-    way: Way,
-    block: (&'static str, usize),
-    threads: usize,
-    lanes: Lanes,
-}
-
 /// All probes of copying, and what is not there.
 ///
 /// # Errors
 /// ENOMEM.
-pub(super) fn probes(left_out: &mut Vec<LeftOut>) -> std::io::Result<Vec<Box<dyn Probe>>> {
+pub(super) fn probes(left_out: &mut Vec<LeftOut>) -> std::io::Result<Vec<Probe>> {
     let (ways, lacking) = Way::of_processor(&features());
     left_out.extend(lacking.into_iter().map(|what| LeftOut {
         what: what.to_owned(),
@@ -62,11 +54,18 @@ pub(super) fn probes(left_out: &mut Vec<LeftOut>) -> std::io::Result<Vec<Box<dyn
         Ok(Lane { area: Memory::filled(AREA, seed)?, block: Memory::filled(LARGEST, !seed)? })
     };
     let lanes: Lanes = Arc::new(Mutex::new((0..most).map(lane).collect::<std::io::Result<_>>()?));
-    let mut probes: Vec<Box<dyn Probe>> = Vec::new();
+    let mut probes = Vec::new();
     for way in ways {
-        for block in BLOCKS {
+        for (block, length) in BLOCKS {
             for threads in thread_counts(most) {
-                probes.push(Box::new(Copies { way, block, threads, lanes: Arc::clone(&lanes) }));
+                let lanes = Arc::clone(&lanes);
+                let sample = move |slice| {
+                    let mut lanes = lanes.lock().unwrap_or_else(PoisonError::into_inner);
+                    let lanes = lanes.iter_mut().take(threads);
+                    crowd::rate(lanes, slice, |lane, stop| copied(lane, way, length, stop))
+                };
+                let name = format!("{}.{block}.t{threads}", way.name());
+                probes.push(Probe::new(Group::Copies, name, Unit::BytesPerSecond, sample));
             }
         }
     }
@@ -77,26 +76,6 @@ pub(super) fn probes(left_out: &mut Vec<LeftOut>) -> std::io::Result<Vec<Box<dyn
 fn free_memory() -> u64 {
     let found = rustix::system::sysinfo();
     found.freeram as u64 * u64::from(found.mem_unit.max(1))
-}
-
-impl Probe for Copies {
-    fn group(&self) -> Group {
-        Group::Copies
-    }
-
-    fn name(&self) -> String {
-        format!("{}.{}.t{}", self.way.name(), self.block.0, self.threads)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::BytesPerSecond
-    }
-
-    fn sample(&mut self, slice: Duration) -> std::io::Result<f64> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (way, length) = (self.way, self.block.1);
-        crowd::rate(lanes.iter_mut().take(self.threads), slice, |lane, stop| copied(lane, way, length, stop))
-    }
 }
 
 /// Goes through the area again and again; bytes copied.

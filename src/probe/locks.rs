@@ -16,25 +16,14 @@ use crate::units::Unit;
 /// How long a lock is held, by name, in ns.
 const HELD: [(&str, u64); 3] = [("0", 0), ("200ns", 200), ("2us", 2000)];
 
-/// A kind of lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Exclusive,
-    Shared,
-    PerThread,
-    Epoch,
-}
-
-impl Kind {
-    const ALL: [Kind; 4] = [Kind::Exclusive, Kind::Shared, Kind::PerThread, Kind::Epoch];
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Exclusive => "exclusive",
-            Kind::Shared => "shared",
-            Kind::PerThread => "per_thread",
-            Kind::Epoch => "epoch",
-        }
+named! {
+    /// A kind of lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Kind {
+        Exclusive = "exclusive",
+        Shared = "shared",
+        PerThread = "per_thread",
+        Epoch = "epoch",
     }
 }
 
@@ -51,48 +40,27 @@ struct Locks {
     own: Vec<Apart>,
 }
 
-struct Grabs {
-    kind: Kind,
-    held: (&'static str, u64),
-    threads: usize,
-    locks: Arc<Locks>,
-}
-
 /// All probes of locks.
-pub(super) fn probes() -> Vec<Box<dyn Probe>> {
+pub(super) fn probes() -> Vec<Probe> {
     let own = (0..processors()).map(|_| Apart::default()).collect();
     let epoch = Apart(AtomicU64::new(2));
     let locks = Arc::new(Locks { exclusive: Mutex::new(()), shared: RwLock::new(()), epoch, own });
-    let mut probes: Vec<Box<dyn Probe>> = Vec::new();
+    let mut probes = Vec::new();
     for kind in Kind::ALL {
-        for held in HELD {
+        for (held, ns) in HELD {
             for threads in thread_counts(processors()) {
-                probes.push(Box::new(Grabs { kind, held, threads, locks: Arc::clone(&locks) }));
+                let locks = Arc::clone(&locks);
+                let sample = move |slice| {
+                    crowd::rate(0..threads, slice, |thread, stop| {
+                        grabs(kind, Duration::from_nanos(ns), &locks, &locks.own[thread].0, stop)
+                    })
+                };
+                let name = format!("{}.held_{held}.t{threads}", kind.name());
+                probes.push(Probe::new(Group::Locks, name, Unit::PerSecond, sample));
             }
         }
     }
     probes
-}
-
-impl Probe for Grabs {
-    fn group(&self) -> Group {
-        Group::Locks
-    }
-
-    fn name(&self) -> String {
-        format!("{}.held_{}.t{}", self.kind.name(), self.held.0, self.threads)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::PerSecond
-    }
-
-    fn sample(&mut self, slice: Duration) -> std::io::Result<f64> {
-        let (kind, held, locks) = (self.kind, Duration::from_nanos(self.held.1), &*self.locks);
-        crowd::rate(0..self.threads, slice, |thread, stop| {
-            grabs(kind, held, locks, &locks.own[thread].0, stop)
-        })
-    }
 }
 
 /// Takes and leaves the lock until it is stopped; grabs.
@@ -147,9 +115,9 @@ mod tests {
     #[test]
     fn every_kind_is_left_as_it_was_taken() {
         for kind in Kind::ALL {
-            for mut probe in probes().into_iter().filter(|probe| probe.name().starts_with(kind.name())) {
-                let rate = probe.sample(Duration::from_millis(1)).unwrap();
-                assert!(rate > 0.0 && rate.is_finite(), "{}", probe.name());
+            for mut probe in probes().into_iter().filter(|probe| probe.name.starts_with(kind.name())) {
+                let rate = (probe.sample)(Duration::from_millis(1)).unwrap();
+                assert!(rate > 0.0 && rate.is_finite(), "{}", probe.name);
             }
         }
         let locks = Locks {

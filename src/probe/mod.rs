@@ -15,6 +15,7 @@ mod locks;
 mod memory;
 mod random;
 mod rounds;
+mod timed;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,32 +24,18 @@ use crate::units::Unit;
 
 pub use rounds::{Progress, measure};
 
-/// What is measured together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// Bytes copied in memory.
-    Copies,
-    /// Grabs of locks.
-    Locks,
-    /// A system call, a context switch, a page fault, a wake-up.
-    Calls,
-    /// The device and filesystem under the directory.
-    Device,
-}
-
-impl Group {
-    /// All, in the order of reports.
-    pub const ALL: [Group; 4] = [Group::Copies, Group::Locks, Group::Calls, Group::Device];
-
-    /// Its name on the command line and in what is stored.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Group::Copies => "copies",
-            Group::Locks => "locks",
-            Group::Calls => "calls",
-            Group::Device => "device",
-        }
+named! {
+    /// What is measured together.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Group {
+        /// Bytes copied in memory.
+        Copies = "copies",
+        /// Grabs of locks.
+        Locks = "locks",
+        /// A system call, a context switch, a page fault, a wake-up.
+        Calls = "calls",
+        /// The device and filesystem under the directory.
+        Device = "device",
     }
 }
 
@@ -70,18 +57,26 @@ pub struct Settings {
 }
 
 /// One figure of this machine, measured again and again.
-trait Probe {
+struct Probe {
     /// The group that it belongs to.
-    fn group(&self) -> Group;
+    group: Group,
     /// Its name within the group.
-    fn name(&self) -> String;
+    name: String,
     /// The base unit of its values.
-    fn unit(&self) -> Unit;
-    /// Measures for about `slice`, at least once.
-    ///
-    /// # Errors
-    /// What the kernel refused; the probe is left out then.
-    fn sample(&mut self, slice: Duration) -> std::io::Result<f64>;
+    unit: Unit,
+    /// Measures for about so long, at least once. An error is what the kernel refused; the probe is left out then.
+    sample: Box<dyn FnMut(Duration) -> std::io::Result<f64>>,
+}
+
+impl Probe {
+    fn new(
+        group: Group,
+        name: impl Into<String>,
+        unit: Unit,
+        sample: impl FnMut(Duration) -> std::io::Result<f64> + 'static,
+    ) -> Probe {
+        Probe { group, name: name.into(), unit, sample: Box::new(sample) }
+    }
 }
 
 /// The values of one probe.

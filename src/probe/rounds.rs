@@ -58,14 +58,12 @@ pub fn measure(settings: &Settings, told: &mut dyn FnMut(&Progress<'_>)) -> Resu
         }
     }
     let mut measured = Vec::new();
-    for Taken { probe, values, failed } in all {
-        match failed {
-            Some(why) => {
-                left_out.push(LeftOut { what: format!("{} {}", probe.group().name(), probe.name()), why });
-            }
+    for mut taken in all {
+        match taken.failed.take() {
+            Some(why) => left_out.push(LeftOut { what: taken.name(), why }),
             None => {
-                let (group, name, unit) = (probe.group(), probe.name(), probe.unit());
-                measured.push(Measured { group, name, unit, values });
+                let Probe { group, name, unit, .. } = taken.probe;
+                measured.push(Measured { group, name, unit, values: taken.values });
             }
         }
     }
@@ -74,21 +72,21 @@ pub fn measure(settings: &Settings, told: &mut dyn FnMut(&Progress<'_>)) -> Resu
 
 /// A probe with what it gave so far.
 struct Taken {
-    probe: Box<dyn Probe>,
+    probe: Probe,
     values: Vec<f64>,
     failed: Option<String>,
 }
 
 impl Taken {
     fn name(&self) -> String {
-        format!("{} {}", self.probe.group().name(), self.probe.name())
+        format!("{} {}", self.probe.group.name(), self.probe.name)
     }
 
     fn take(&mut self, slice: Duration) {
         if self.failed.is_some() {
             return;
         }
-        match self.probe.sample(slice) {
+        match (self.probe.sample)(slice) {
             Ok(value) if value.is_finite() && value > 0.0 => self.values.push(value),
             Ok(_) => self.failed = Some("nothing was done in its time".to_owned()),
             Err(error) => self.failed = Some(error.to_string()),
@@ -96,8 +94,8 @@ impl Taken {
     }
 }
 
-fn probes(settings: &Settings, left_out: &mut Vec<LeftOut>) -> Result<Vec<Box<dyn Probe>>, ProbeError> {
-    let mut all: Vec<Box<dyn Probe>> = Vec::new();
+fn probes(settings: &Settings, left_out: &mut Vec<LeftOut>) -> Result<Vec<Probe>, ProbeError> {
+    let mut all = Vec::new();
     let wants = |group: Group| settings.groups.contains(&group);
     // The place first: where it is wrong, nothing else is begun.
     let device = match wants(Group::Device) {

@@ -34,7 +34,7 @@ pub struct Cell {
 }
 
 /// The factors, which one makes the arms, and what decides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// All factors, as given.
     pub factors: Vec<Factor>,
@@ -185,22 +185,7 @@ impl Design {
     /// Arms by the first factor, unpaired, with the usual rule of when a run ends.
     #[must_use]
     pub fn new(factors: Vec<Factor>) -> Design {
-        Design {
-            factors,
-            compare: 0,
-            paired: false,
-            primary: None,
-            show: Vec::new(),
-            paced: Vec::new(),
-            direct: false,
-            order: Order::default(),
-            lead_in: false,
-            stop: StopRule::default(),
-            failures: FailureRule::default(),
-            extended: false,
-            explains: None,
-            bisects: None,
-        }
+        Design { factors, ..Design::default() }
     }
 
     /// Whether a table of this metric is wanted besides that of the one that decides.

@@ -40,6 +40,13 @@ impl HostFacts {
         self.place(&name).insert(name, value.into());
     }
 
+    /// Sets one fact, if its value is known.
+    pub fn set_known(&mut self, name: impl Into<String>, value: Option<impl Into<String>>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
     /// Takes one fact out.
     pub fn remove(&mut self, name: &str) {
         if self.get(name).is_some() {

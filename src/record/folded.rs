@@ -19,31 +19,21 @@ const MOST_FRAMES: usize = 100;
 /// Letters of a name.
 const LONGEST_NAME: usize = 200;
 
-/// What the time of stacks was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StackKind {
-    /// On a processor (the observer `cpu`).
-    Cpu,
-    /// Asleep (the observer `waits`).
-    Waits,
+named! {
+    /// What the time of stacks was.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StackKind {
+        /// On a processor (the observer `cpu`).
+        Cpu = "cpu",
+        /// Asleep (the observer `waits`).
+        Waits = "waits",
+    }
 }
 
 impl StackKind {
     /// Bytes of the stacks of one trial. A larger file was not made by an observer.
     pub const MOST_BYTES: usize = 64 << 10;
-
-    /// All, in the order of reports.
-    pub const ALL: [StackKind; 2] = [StackKind::Cpu, StackKind::Waits];
-
-    /// The observer's name.
-    #[must_use]
-    pub fn observer(self) -> &'static str {
-        match self {
-            StackKind::Cpu => "cpu",
-            StackKind::Waits => "waits",
-        }
-    }
 
     /// The name of the file that is kept with a trial.
     #[must_use]

@@ -8,32 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Direction;
 
-/// Which part of an I/O's life was timed, in fio's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LatencyKind {
-    /// Submission.
-    Slat,
-    /// Completion.
-    Clat,
-    /// Both.
-    Lat,
-    /// fsync, fdatasync.
-    Sync,
+named! {
+    /// Which part of an I/O's life was timed, in fio's words.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum LatencyKind {
+        /// Submission.
+        Slat = "slat_ns",
+        /// Completion.
+        Clat = "clat_ns",
+        /// Both.
+        Lat = "lat_ns",
+        /// fsync, fdatasync.
+        Sync = "sync_ns",
+    }
 }
 
 impl LatencyKind {
-    /// fio's name of it with the unit: `clat_ns`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            LatencyKind::Slat => "slat_ns",
-            LatencyKind::Clat => "clat_ns",
-            LatencyKind::Lat => "lat_ns",
-            LatencyKind::Sync => "sync_ns",
-        }
-    }
-
     /// What its metrics begin with, of I/Os in this direction: `write.clat_ns`, `sync.lat_ns`.
     #[must_use]
     pub fn metric(self, direction: Direction) -> String {

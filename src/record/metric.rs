@@ -4,30 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Better, Unit};
 
-/// Direction of I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Discards.
-    Trim,
-}
-
-impl Direction {
-    /// All, in fio's order.
-    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
-
-    /// fio's name of it: `read`, `write`, `trim`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Read => "read",
-            Direction::Write => "write",
-            Direction::Trim => "trim",
-        }
+named! {
+    /// Direction of I/O.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Direction {
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+        /// Discards.
+        Trim = "trim",
     }
 }
 
@@ -45,6 +32,12 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// What a value is; the job is empty for the whole trial.
+    #[must_use]
+    pub fn new(job: impl Into<String>, name: impl Into<String>, unit: Unit, better: Better) -> Metric {
+        Metric { job: job.into(), name: name.into(), unit, better }
+    }
+
     /// Whether the kernel, an engine or Go's runtime counts it one by one: such a value is exact, with no rounding in it.
     #[must_use]
     pub fn is_exact_count(&self) -> bool {
@@ -76,7 +69,7 @@ impl Sample {
         // Of counts less is usually better: work that was done is not.
         let is_work = name.ends_with(".total_ios") || name.ends_with(".io_bytes");
         let better = if is_work { Better::Higher } else { unit.usual_better() };
-        Sample { metric: Metric { job: job.to_owned(), name: name.to_owned(), unit, better }, value }
+        Sample { metric: Metric::new(job, name, unit, better), value }
     }
 }
 

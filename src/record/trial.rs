@@ -56,6 +56,14 @@ pub enum Status {
     },
 }
 
+impl Status {
+    /// A failure of which nothing else is known.
+    #[must_use]
+    pub fn failed(kind: FailureKind, reason: impl Into<String>) -> Status {
+        Status::Failed { kind, reason: reason.into(), command: String::new(), output: String::new() }
+    }
+}
+
 /// One execution of one cell, as stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {

@@ -28,7 +28,7 @@ pub fn flame_files(document: &Document<'_>) -> Vec<FlameFile> {
     let of = |(at, flame): (usize, &Flame)| {
         let graph = graph(document, flame);
         let pair = of_letters(&pair(document, flame));
-        let name = format!("{}-{}-{pair}", flame.kind.observer(), at + 1);
+        let name = format!("{}-{}-{pair}", flame.kind.name(), at + 1);
         let name = name.trim_end_matches('-').to_owned();
         let svg = |flames: Flames| {
             graph.drawn(flames, Form::Wide).map(|drawn| picture::document(&drawn, &document.title, &labels))

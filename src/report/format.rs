@@ -3,51 +3,28 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A format a report can be written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// For a terminal and for pasting: 80 columns.
-    Text,
-    /// For a kernel mailing list: 72 columns of plain ASCII, averages, differences, deviations.
-    Lkml,
-    /// As mmtests' `compare-kernels.sh` prints it.
-    Mmtests,
-    /// GitHub tables.
-    Markdown,
-    /// Everything, versioned, for programs.
-    Json,
-    /// One line a comparison.
-    Csv,
-    /// One self-contained page with pictures.
-    Html,
+named! {
+    /// A format a report can be written in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Format {
+        /// For a terminal and for pasting: 80 columns.
+        Text = "text",
+        /// For a kernel mailing list: 72 columns of plain ASCII, averages, differences, deviations.
+        Lkml = "lkml",
+        /// As mmtests' `compare-kernels.sh` prints it.
+        Mmtests = "mmtests",
+        /// GitHub tables.
+        Markdown = "markdown",
+        /// Everything, versioned, for programs.
+        Json = "json",
+        /// One line a comparison.
+        Csv = "csv",
+        /// One self-contained page with pictures.
+        Html = "html",
+    }
 }
 
 impl Format {
-    /// All of them, in the order help lists them.
-    pub const ALL: [Format; 7] = [
-        Format::Text,
-        Format::Lkml,
-        Format::Mmtests,
-        Format::Markdown,
-        Format::Json,
-        Format::Csv,
-        Format::Html,
-    ];
-
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Lkml => "lkml",
-            Format::Mmtests => "mmtests",
-            Format::Markdown => "markdown",
-            Format::Json => "json",
-            Format::Csv => "csv",
-            Format::Html => "html",
-        }
-    }
-
     /// The format that a file name's ending asks for: `report.html` is HTML; `None` when it says nothing.
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Format> {
@@ -79,10 +56,7 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Format::ALL
-            .into_iter()
-            .find(|format| format.name() == text)
-            .ok_or_else(|| UnknownFormat(text.to_owned()))
+        Format::named(text).ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }
 

@@ -222,12 +222,7 @@ mod tests {
         let options = Options { detail: Detail::Screen, ..Options::default() };
         let mut document = Document::build(&run, &analysis, &options);
         let head = Head::new("metric", Of::Names);
-        let row = TableRow {
-            labels: vec!["m".to_owned()],
-            cells: vec!["1".to_owned()],
-            tone: None,
-            notes: Vec::new(),
-        };
+        let row = TableRow::new(vec!["m".to_owned()], vec!["1".to_owned()]);
         let table = |n: usize| Table {
             caption: format!("beside: table {n}"),
             labels: vec![head.clone()],

@@ -90,6 +90,13 @@ pub(super) struct TableRow {
     pub(super) notes: Vec<usize>,
 }
 
+impl TableRow {
+    /// A row without a verdict.
+    pub(super) fn new(labels: Vec<String>, cells: Vec<String>) -> TableRow {
+        TableRow { labels, cells, tone: None, notes: Vec::new() }
+    }
+}
+
 /// What tells the rows of a table apart: the candidate where there are several, the factors of several levels, and the job when any row
 /// has one.
 struct Labels<'n> {
@@ -202,12 +209,7 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
     let labels = Labels::of(comparisons, names);
     let rows = by_candidate(comparisons)
         .into_iter()
-        .map(|c| TableRow {
-            labels: labels.row(c),
-            cells: vec![interval_of(c), interval_alone(c)],
-            tone: None,
-            notes: Vec::new(),
-        })
+        .map(|c| TableRow::new(labels.row(c), vec![interval_of(c), interval_alone(c)]))
         .collect();
     let both = both(comparisons, names);
     let caption = format!(
@@ -289,12 +291,7 @@ pub(super) fn beside(
 fn row_beside(labels: Vec<String>, scale: &Scale, c: &Comparison) -> TableRow {
     let [baseline, candidate] =
         [c.baseline.median, c.candidate.median].map(|median| cell_number(scale, median));
-    TableRow {
-        labels,
-        cells: vec![baseline, candidate, change_beside(c), interval_beside(c), repeats(c)],
-        tone: None,
-        notes: Vec::new(),
-    }
+    TableRow::new(labels, vec![baseline, candidate, change_beside(c), interval_beside(c), repeats(c)])
 }
 
 /// A table of times of an operation in the one row of a run, in the order in which they come.

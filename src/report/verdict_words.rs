@@ -11,28 +11,18 @@ use super::words::{
 use crate::analyse::{Caveat, Comparison, Method, Role, Verdict};
 use crate::record::StopRule;
 
-/// What a judgement means to the reader; formats choose colours by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
-    /// The candidate is better.
-    Better,
-    /// The candidate is worse.
-    Worse,
-    /// They do not differ beyond δ.
-    Same,
-    /// It could not be told.
-    Unclear,
-}
-
-impl Tone {
-    /// A lowercase name, e.g. for style sheets.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Tone::Better => "better",
-            Tone::Worse => "worse",
-            Tone::Same => "same",
-            Tone::Unclear => "unclear",
-        }
+named! {
+    /// What a judgement means to the reader; formats choose colours by it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Tone {
+        /// The candidate is better.
+        Better = "better",
+        /// The candidate is worse.
+        Worse = "worse",
+        /// They do not differ beyond δ.
+        Same = "same",
+        /// It could not be told.
+        Unclear = "unclear",
     }
 }
 

@@ -21,6 +21,7 @@ pub mod server;
 pub mod spawn_in_group;
 pub mod task;
 pub mod terminal;
+pub mod usage;
 pub mod user_state;
 mod word_wrap;
 
@@ -32,4 +33,5 @@ pub use private_directory::{Untrusted, private_directory, trusted_directory};
 pub use program::{find_program, find_system_program};
 pub use random::{random_bytes, random_digits};
 pub use spawn_in_group::Program;
+pub use usage::usage;
 pub use user_state::user_secret;

@@ -31,6 +31,15 @@ pub enum Unfit {
     NotText,
 }
 
+impl From<Unfit> for std::io::Error {
+    fn from(unfit: Unfit) -> std::io::Error {
+        match unfit {
+            Unfit::Io(error) => error,
+            other => std::io::Error::other(other.to_string()),
+        }
+    }
+}
+
 /// What there is instead of a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::regular_file;
-use super::task::{number_of, tasks_of};
+use super::task::{number_of, own_line, tasks_of};
 
 /// The kernel keeps so many letters of a program's name.
 const LONGEST_NAME: usize = 15;
@@ -36,22 +36,6 @@ pub fn processes_of(name: &str) -> Result<Vec<i32>, String> {
         .filter(|process| !own.contains(process) && !tasks_of(*process).is_empty())
         .collect();
     if found.is_empty() { Err(format!("no process of '{name}' runs")) } else { Ok(found) }
-}
-
-/// This process and all above it.
-fn own_line() -> Vec<i32> {
-    let mut line = vec![rustix::process::getpid().as_raw_nonzero().get()];
-    while let Some(parent) = line.last().and_then(|process| parent_of(*process)) {
-        line.push(parent);
-    }
-    line
-}
-
-/// `None`: the first process of all has none.
-fn parent_of(process: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
-    (parent > 0).then_some(parent)
 }
 
 /// The number in the first line of a file, as servers write them.
@@ -88,6 +72,7 @@ fn is_in_unit(process: &Path, unit: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::task::parent_of;
     use super::*;
 
     #[test]

@@ -38,6 +38,8 @@ impl Scheduled {
 pub struct TaskStat {
     /// It has ended, and only its parent has to notice.
     pub is_zombie: bool,
+    /// How it ended, as wait(2) tells it; 0 while it runs, and for those who may not know (Linux 3.5).
+    pub exit_code: i32,
     /// It waits where no signal wakes it, mostly for storage.
     pub is_waiting: bool,
     /// Clock ticks outside the kernel.
@@ -59,6 +61,7 @@ impl TaskStat {
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(TaskStat {
             is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            exit_code: fields.get(52 - 3).and_then(|code| code.parse().ok()).unwrap_or(0),
             is_waiting: *fields.first()? == "D",
             user_ticks: number(14)?,
             kernel_ticks: number(15)?,
@@ -101,6 +104,21 @@ pub fn tasks_of(process: i32) -> Vec<PathBuf> {
     tasks.map(|task| task.path()).collect()
 }
 
+/// The parent of a process; `None`: it is gone, or the first process of all.
+#[must_use]
+pub fn parent_of(process: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+    (parent > 0).then_some(parent)
+}
+
+/// This process and all above it.
+#[must_use]
+pub fn own_line() -> Vec<i32> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    std::iter::successors(Some(own), |process| parent_of(*process)).collect()
+}
+
 /// The number of the task whose directory in `/proc` this is.
 #[must_use]
 pub fn number_of(task: &Path) -> Option<i32> {
@@ -132,6 +150,7 @@ mod tests {
         let read = TaskStat::parse(&format!("7 (a) S 1) Z {rest}\n"));
         let expected = TaskStat {
             is_zombie: true,
+            exit_code: 520,
             is_waiting: false,
             user_ticks: 140,
             kernel_ticks: 150,

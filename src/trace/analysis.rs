@@ -27,6 +27,7 @@ const MOST_CALLS: usize = 1 << 14;
 const FEW_ORPHANS: u64 = 16;
 
 /// One device while the trace is read.
+#[derive(Default)]
 struct OneDevice {
     device: Device,
     events: u64,
@@ -40,6 +41,7 @@ struct OneDevice {
 }
 
 /// The analysis while the trace is read.
+#[derive(Default)]
 pub struct Analysis {
     settings: Settings,
     devices: Vec<OneDevice>,
@@ -63,20 +65,7 @@ impl Analysis {
     /// Begins.
     #[must_use]
     pub fn new(settings: Settings) -> Analysis {
-        Analysis {
-            settings,
-            devices: Vec::new(),
-            last: 0,
-            by_device: BTreeMap::new(),
-            seen: Seen::default(),
-            holes: 0,
-            known_holes: [None, None],
-            hole_until_ns: None,
-            lost_events: 0,
-            lost_unknown: false,
-            unwritten_events: 0,
-            open_calls: BTreeMap::new(),
-        }
+        Analysis { settings, ..Analysis::default() }
     }
 
     /// Takes the next item.
@@ -175,17 +164,8 @@ impl Analysis {
         if !wanted || self.devices.len() >= MOST_DEVICES {
             return None;
         }
-        self.devices.push(OneDevice {
-            device,
-            events: 0,
-            counts: Counts::default(),
-            times: AllTimes::default(),
-            in_flight: InFlight::default(),
-            audit: Audit::new(device, &self.settings),
-            issues: 0,
-            completions: 0,
-            orphans: 0,
-        });
+        let audit = Audit::new(device, &self.settings);
+        self.devices.push(OneDevice { device, audit, ..OneDevice::default() });
         let place = self.devices.len() - 1;
         self.known_holes.iter().flatten().for_each(|lost| self.devices[place].audit.lost(lost));
         self.open_calls.values().flatten().for_each(|event| self.devices[place].audit.call(event));

@@ -23,7 +23,7 @@ use super::verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, Wri
 const MOST_TASKS: usize = 1 << 14;
 
 /// The audit of one device while the trace is read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Audit {
     device: Device,
     filesystem: Option<Filesystem>,
@@ -74,25 +74,8 @@ impl Audit {
             journal,
             starts_at,
             write_cache,
-            running: HashMap::new(),
-            number: 0,
-            tasks: HashMap::default(),
-            all_ns: 0,
-            in_flight: 0,
             stable: Stable::of_queues(queues),
-            commits: Commits::default(),
-            here: Cases::default(),
-            perhaps: Cases::default(),
-            failed_calls: 0,
-            elsewhere: 0,
-            not_audited: 0,
-            seen_flush: false,
-            asked_ns: 0,
-            seen_file_sync: false,
-            of_another_filesystem: false,
-            hole_ns: None,
-            hole_somewhere: false,
-            ends_missing: false,
+            ..Audit::default()
         }
     }
 
@@ -270,23 +253,8 @@ impl Audit {
             comm: event.comm,
             entered_ns: event.time_ns,
             descriptor: call.map(|_| event.sector),
-            inode: None,
-            here: false,
-            elsewhere: false,
-            writes: 0,
-            open: 0,
-            awaits_flush: false,
-            data_ns: 0,
-            queued_ns: 0,
-            beside_another: false,
-            failed_write: false,
-            journal_ended: false,
-            journal_ns: 0,
-            early_commit: None,
-            commit_in_order: false,
-            weak_commit: None,
-            unclear_commit: false,
             hole: self.hole_ns.is_some_and(|until| event.time_ns < until),
+            ..RunningCall::default()
         };
         self.running.insert(event.pid, running);
     }

@@ -181,16 +181,11 @@ impl<R: Read> Source for BlkparseText<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::all_items;
     use super::*;
 
     fn items(text: &str) -> Result<Vec<Item>, String> {
-        let mut source = BlkparseText::new(text.as_bytes(), "test");
-        let mut names = Names::default();
-        let mut items = Vec::new();
-        while let Some(item) = source.next(&mut names).map_err(|error| error.to_string())? {
-            items.push(item);
-        }
-        Ok(items)
+        all_items(BlkparseText::new(text.as_bytes(), "test"))
     }
 
     fn event(line: &str) -> Event {

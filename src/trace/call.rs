@@ -8,7 +8,7 @@ use super::stable::{Answer, Stable};
 use super::verdict::Reason;
 
 /// A call in progress.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RunningCall {
     /// Its number, which bios queued within it carry; never 0.
     pub(super) id: u64,

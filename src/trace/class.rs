@@ -4,50 +4,37 @@
 
 use super::flags::{Flags, Operation};
 
-/// A class of bios or requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// Reads that somebody waits for.
-    Read,
-    /// Reads ahead.
-    ReadAhead,
-    /// Reads of metadata, ahead or not.
-    ReadMeta,
-    /// Writes that nobody waits for.
-    Write,
-    /// Writes that somebody waits for.
-    WriteSync,
-    /// Writes of metadata and of the journal.
-    WriteMeta,
-    /// Writes with data that ask for a flush before them or for FUA.
-    WriteFlush,
-    /// Bios that only ask for a flush.
-    FlushBio,
-    /// Flush commands as the driver gets them.
-    FlushCommand,
-    /// Discards and secure erases.
-    Discard,
-    /// Zeroes, zones, commands of drivers and of user space.
-    Other,
+named! {
+    /// A class of bios or requests, in the order of reports, with names of at most 13 letters.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Class {
+        /// Reads that somebody waits for.
+        Read = "read",
+        /// Reads ahead.
+        ReadAhead = "read ahead",
+        /// Reads of metadata, ahead or not.
+        ReadMeta = "read meta",
+        /// Writes that nobody waits for.
+        Write = "write",
+        /// Writes that somebody waits for.
+        WriteSync = "write sync",
+        /// Writes of metadata and of the journal.
+        WriteMeta = "write meta",
+        /// Writes with data that ask for a flush before them or for FUA.
+        WriteFlush = "write flush",
+        /// Bios that only ask for a flush.
+        FlushBio = "flush bio",
+        /// Flush commands as the driver gets them.
+        FlushCommand = "flush command",
+        /// Discards and secure erases.
+        Discard = "discard",
+        /// Zeroes, zones, commands of drivers and of user space.
+        Other = "other",
+    }
 }
 
 impl Class {
-    /// All, in the order of reports.
-    pub const ALL: [Class; 11] = [
-        Class::Read,
-        Class::ReadAhead,
-        Class::ReadMeta,
-        Class::Write,
-        Class::WriteSync,
-        Class::WriteMeta,
-        Class::WriteFlush,
-        Class::FlushBio,
-        Class::FlushCommand,
-        Class::Discard,
-        Class::Other,
-    ];
-
     /// Those that read.
     pub const READS: [Class; 3] = [Class::Read, Class::ReadAhead, Class::ReadMeta];
 
@@ -71,24 +58,6 @@ impl Class {
             Operation::None | Operation::WriteZeroes | Operation::Zone | Operation::Passthrough => {
                 Class::Other
             }
-        }
-    }
-
-    /// For people, at most 13 letters.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Read => "read",
-            Class::ReadAhead => "read ahead",
-            Class::ReadMeta => "read meta",
-            Class::Write => "write",
-            Class::WriteSync => "write sync",
-            Class::WriteMeta => "write meta",
-            Class::WriteFlush => "write flush",
-            Class::FlushBio => "flush bio",
-            Class::FlushCommand => "flush command",
-            Class::Discard => "discard",
-            Class::Other => "other",
         }
     }
 }

@@ -77,76 +77,45 @@ impl fmt::Debug for Comm {
     }
 }
 
-/// A system call that makes data durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Call {
-    /// fsync(2).
-    Fsync,
-    /// fdatasync(2).
-    Fdatasync,
-    /// syncfs(2).
-    Syncfs,
-    /// sync(2).
-    Sync,
-    /// umount(2).
-    Umount,
+named! {
+    /// A system call that makes data durable.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Call {
+        /// fsync(2).
+        Fsync = "fsync",
+        /// fdatasync(2).
+        Fdatasync = "fdatasync",
+        /// syncfs(2).
+        Syncfs = "syncfs",
+        /// sync(2).
+        Sync = "sync",
+        /// umount(2).
+        Umount = "umount",
+    }
 }
 
 impl Call {
     /// The call of this name.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Call> {
-        Some(match name {
-            b"fsync" => Call::Fsync,
-            b"fdatasync" => Call::Fdatasync,
-            b"syncfs" => Call::Syncfs,
-            b"sync" => Call::Sync,
-            b"umount" => Call::Umount,
-            _ => return None,
-        })
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Call::Fsync => "fsync",
-            Call::Fdatasync => "fdatasync",
-            Call::Syncfs => "syncfs",
-            Call::Sync => "sync",
-            Call::Umount => "umount",
-        }
+        Call::ALL.into_iter().find(|call| call.name().as_bytes() == name)
     }
 }
 
-/// A filesystem whose rules for durable data are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Filesystem {
-    /// XFS: a commit record is a write with FUA in the log, with a flush before it.
-    Xfs,
-    /// ext4 with jbd2: the commit block has a flush before it and FUA.
-    Ext4,
-    /// btrfs: the superblock at sector 128, with FUA, behind a flush.
-    Btrfs,
-    /// F2FS: the last block of a checkpoint pack has a flush before it and FUA; an fsync without a checkpoint ends with a flush.
-    F2fs,
-}
-
-impl Filesystem {
-    /// All.
-    pub const ALL: [Filesystem; 4] = [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Btrfs, Filesystem::F2fs];
-
-    /// Its name, as in /proc/filesystems.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Filesystem::Xfs => "xfs",
-            Filesystem::Ext4 => "ext4",
-            Filesystem::Btrfs => "btrfs",
-            Filesystem::F2fs => "f2fs",
-        }
+named! {
+    /// A filesystem whose rules for durable data are known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Filesystem {
+        /// XFS: a commit record is a write with FUA in the log, with a flush before it.
+        Xfs = "xfs",
+        /// ext4 with jbd2: the commit block has a flush before it and FUA.
+        Ext4 = "ext4",
+        /// btrfs: the superblock at sector 128, with FUA, behind a flush.
+        Btrfs = "btrfs",
+        /// F2FS: the last block of a checkpoint pack has a flush before it and FUA; an fsync without a checkpoint ends with a flush.
+        F2fs = "f2fs",
     }
 }
 

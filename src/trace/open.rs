@@ -23,34 +23,24 @@ use super::unwritten::{UNWRITTEN_FILE, Unwritten};
 /// How much of a file is looked at for saying what it is.
 const LOOK: usize = 16 << 10;
 
-/// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Raw ring-buffer pages of tracefs.
-    Pages,
-    /// blktrace's records.
-    Blktrace,
-    /// blkparse's text.
-    BlkparseText,
-    /// perf's text.
-    PerfText,
-    /// tracefs' text.
-    TracefsText,
+named! {
+    /// What a file is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Form {
+        /// Raw ring-buffer pages of tracefs.
+        Pages = "ring-buffer pages",
+        /// blktrace's records.
+        Blktrace = "blktrace records",
+        /// blkparse's text.
+        BlkparseText = "blkparse text",
+        /// perf's text.
+        PerfText = "perf script text",
+        /// tracefs' text.
+        TracefsText = "tracefs text",
+    }
 }
 
 impl Form {
-    /// For people.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Form::Pages => "ring-buffer pages",
-            Form::Blktrace => "blktrace records",
-            Form::BlkparseText => "blkparse text",
-            Form::PerfText => "perf script text",
-            Form::TracefsText => "tracefs text",
-        }
-    }
-
     /// Whether each processor has a file.
     fn is_by_cpu(self) -> bool {
         matches!(self, Form::Pages | Form::Blktrace)

@@ -9,7 +9,7 @@ use super::error::TraceError;
 use super::event::{Action, Comm, Event};
 use super::event_text;
 use super::source::{Item, Lost, Names, Source};
-use super::text_lines::{Lines, Words, number, seconds, task};
+use super::text_lines::{Lines, Words, number, processors, seconds, task};
 
 /// A text of `perf script`.
 pub struct PerfText<R> {
@@ -30,17 +30,9 @@ pub(super) fn is_line(line: &[u8]) -> bool {
 
 /// What stands in front of the event's name, and what follows.
 fn front(line: &[u8]) -> Option<(Event, &[u8])> {
-    let mut from = 0;
-    while let Some(found) = line[from..].windows(2).position(|pair| pair == b" [") {
-        let open = from + found + 2;
-        from = open;
-        let Some(close) = line[open..].iter().position(|byte| *byte == b']') else { break };
-        let Some(cpu) = number(&line[open..open + close]).and_then(|cpu| u32::try_from(cpu).ok()) else {
-            continue;
-        };
-        let mut words = Words(&line[open + close + 1..]);
+    for (column, cpu, mut words) in processors(line) {
         let Some(time_ns) = words.word().and_then(|word| seconds(word.strip_suffix(b":")?)) else { continue };
-        let column = line[..open - 2].trim_ascii();
+        let column = column.trim_ascii();
         let blank = column.iter().rposition(u8::is_ascii_whitespace)?;
         let pid = task(&column[blank + 1..])?;
         let comm = Comm::new(column[..blank].trim_ascii_end());
@@ -82,8 +74,7 @@ impl<R: Read> Source for PerfText<R> {
                 return Err(self.lines.damaged("the event has no name"));
             };
             if event_text::read(&mut event, name, text, names).is_none() {
-                let name = String::from_utf8_lossy(name).into_owned();
-                return Err(self.lines.damaged(format!("{name} does not print this")));
+                return Err(self.lines.not_of_event(name));
             }
             self.lines.in_order(event.time_ns)?;
             return Ok(Some(Item::Event(event)));
@@ -94,16 +85,11 @@ impl<R: Read> Source for PerfText<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::all_items;
     use super::*;
 
     fn items(text: &str) -> Result<Vec<Item>, String> {
-        let mut source = PerfText::new(text.as_bytes(), "test");
-        let mut names = Names::default();
-        let mut items = Vec::new();
-        while let Some(item) = source.next(&mut names).map_err(|error| error.to_string())? {
-            items.push(item);
-        }
-        Ok(items)
+        all_items(PerfText::new(text.as_bytes(), "test"))
     }
 
     #[test]

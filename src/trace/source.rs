@@ -97,6 +97,13 @@ impl Names {
     }
 }
 
+/// All that a source gives.
+#[cfg(test)]
+pub(super) fn all_items(mut source: impl Source) -> Result<Vec<Item>, String> {
+    let mut names = Names::default();
+    std::iter::from_fn(|| source.next(&mut names).map_err(|error| error.to_string()).transpose()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

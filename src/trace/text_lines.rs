@@ -46,6 +46,11 @@ impl<R: Read> Lines<R> {
         }
     }
 
+    /// An error about an event whose text is not what it prints.
+    pub(super) fn not_of_event(&self, name: &[u8]) -> TraceError {
+        self.damaged(format!("{} does not print this", String::from_utf8_lossy(name)))
+    }
+
     /// Refuses a time before the latest one.
     pub(super) fn in_order(&mut self, time_ns: u64) -> Result<(), TraceError> {
         if time_ns < self.latest_ns {
@@ -93,6 +98,18 @@ impl<'a> Words<'a> {
     pub(super) fn rest(&self) -> &'a [u8] {
         self.0.trim_ascii()
     }
+}
+
+/// Each processor in a line, `[CPU]` behind a blank: the column in front of it, its number, and what follows. A task's name may hold
+/// blanks and brackets.
+pub(super) fn processors(line: &[u8]) -> impl Iterator<Item = (&[u8], u32, Words<'_>)> {
+    let blanks = line.windows(2).enumerate().filter(|(_, pair)| *pair == b" [").map(|(at, _)| at);
+    blanks.filter_map(move |blank| {
+        let open = blank + 2;
+        let close = open + line[open..].iter().position(|byte| *byte == b']')?;
+        let cpu = u32::try_from(number(&line[open..close])?).ok()?;
+        Some((&line[..blank], cpu, Words(&line[close + 1..])))
+    })
 }
 
 /// A decimal number.

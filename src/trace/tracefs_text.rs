@@ -8,7 +8,7 @@ use super::error::TraceError;
 use super::event::{Action, Comm, Event};
 use super::event_text;
 use super::source::{Item, Lost, Names, Source};
-use super::text_lines::{Lines, Words, number, seconds, task};
+use super::text_lines::{Lines, Words, processors, seconds, task};
 
 /// A text of tracefs.
 pub struct TracefsText<R> {
@@ -31,21 +31,13 @@ pub(super) fn is_line(line: &[u8]) -> bool {
 
 /// What stands in front of the event's name, and what follows.
 fn front(line: &[u8]) -> Option<(Event, &[u8])> {
-    // A task's name may hold blanks and brackets; the processor is the first number in brackets that a time follows.
-    let mut from = 0;
-    while let Some(found) = line[from..].windows(2).position(|pair| pair == b" [") {
-        let open = from + found + 2;
-        from = open;
-        let Some(close) = line[open..].iter().position(|byte| *byte == b']') else { break };
-        let Some(cpu) = number(&line[open..open + close]).and_then(|cpu| u32::try_from(cpu).ok()) else {
-            continue;
-        };
-        let mut words = Words(&line[open + close + 1..]);
+    // The processor is the first number in brackets that a time follows.
+    for (column, cpu, mut words) in processors(line) {
         // The flags' column need not be there.
         for _ in 0..2 {
             let Some(word) = words.word() else { break };
             let Some(time_ns) = word.strip_suffix(b":").and_then(seconds) else { continue };
-            let (comm, pid) = who(&line[..open - 2])?;
+            let (comm, pid) = who(column)?;
             let event = Event { comm, ..Event::at(time_ns, cpu, pid, Action::Marker) };
             return Some((event, words.rest()));
         }
@@ -103,8 +95,7 @@ impl<R: Read> Source for TracefsText<R> {
                 let (name, text) = rest.split_at(length);
                 let text = text.strip_prefix(b":").unwrap_or(text).trim_ascii_start();
                 if event_text::read(&mut event, name, text, names).is_none() {
-                    let name = String::from_utf8_lossy(name).into_owned();
-                    return Err(self.lines.damaged(format!("{name} does not print this")));
+                    return Err(self.lines.not_of_event(name));
                 }
             }
             self.in_marker = event.action == Action::Marker;
@@ -117,16 +108,11 @@ impl<R: Read> Source for TracefsText<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::all_items;
     use super::*;
 
     fn items(text: &str) -> Result<Vec<Item>, String> {
-        let mut source = TracefsText::new(text.as_bytes(), "test");
-        let mut names = Names::default();
-        let mut items = Vec::new();
-        while let Some(item) = source.next(&mut names).map_err(|error| error.to_string())? {
-            items.push(item);
-        }
-        Ok(items)
+        all_items(TracefsText::new(text.as_bytes(), "test"))
     }
 
     #[test]

@@ -54,66 +54,43 @@ pub enum Verdict {
     Violation,
 }
 
-/// Why a call is a violation, or why nothing can be said of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// A write of the call failed, and the call returned success.
-    WriteFailed,
-    /// A write or flush of the call was not complete.
-    ReturnedBeforeWrite,
-    /// A commit record went to the device before the data it follows were behind a flush.
-    CommitBeforeData,
-    /// A commit record was complete and behind neither flush nor FUA.
-    CommitNotDurable,
-    /// Data were complete and behind no flush.
-    DataNotFlushed,
-    /// Journal writes ended within the call, and no flush did.
-    CommitNotFlushed,
-    /// The trace has no fsync or fdatasync.
-    NoCalls,
-    /// The filesystem is not known.
-    UnknownFilesystem,
-    /// Whether the device has a write cache is not known.
-    UnknownWriteCache,
-    /// The cache was said to be write-through, and flushes reached the device.
-    WriteCacheContradicted,
-    /// Another filesystem was named than the one whose events this device has.
-    FilesystemContradicted,
-    /// All commit records lie outside of the journal that was named.
-    JournalContradicted,
-    /// Events are missing within the call, or nobody knows where.
-    LostEvents,
-    /// The call began before the trace.
-    BeganBefore,
-    /// Several flushes were in flight, and which one completed is not in the trace.
-    SeveralFlushes,
-    /// Writes of other tasks are behind no flush, and whose data they are is not in the trace.
-    WhoseWrites,
-}
-
-impl Reason {
-    /// For people: a clause.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Reason::WriteFailed => "a write of the call failed, and the call returned success",
-            Reason::ReturnedBeforeWrite => "the call returned before its own write or flush was complete",
-            Reason::CommitBeforeData => "the commit record was issued before the data were behind a flush",
-            Reason::CommitNotDurable => "the commit record is behind neither a flush nor FUA",
-            Reason::DataNotFlushed => "the data are behind no flush",
-            Reason::CommitNotFlushed => "journal writes ended within the call, and no flush did",
-            Reason::NoCalls => "the trace has no fsync or fdatasync of this device",
-            Reason::UnknownFilesystem => "the filesystem is not known (--fs)",
-            Reason::UnknownWriteCache => "the device's write cache is not known (--write-cache)",
-            Reason::WriteCacheContradicted => "flushes reached the device, which write-through excludes",
-            Reason::FilesystemContradicted => "events of another filesystem than --fs are of this device",
-            Reason::JournalContradicted => "all commit records lie outside of --journal",
-            Reason::LostEvents => "events are missing, perhaps of the call",
-            Reason::BeganBefore => "the call began before the trace",
-            Reason::SeveralFlushes => "several flushes were in flight at once",
-            Reason::WhoseWrites => "whose data the unflushed writes of other tasks are is not in the trace",
-        }
+named! {
+    /// Why a call is a violation, or why nothing can be said of it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Reason {
+        /// A write of the call failed, and the call returned success.
+        WriteFailed = "a write of the call failed, and the call returned success",
+        /// A write or flush of the call was not complete.
+        ReturnedBeforeWrite = "the call returned before its own write or flush was complete",
+        /// A commit record went to the device before the data it follows were behind a flush.
+        CommitBeforeData = "the commit record was issued before the data were behind a flush",
+        /// A commit record was complete and behind neither flush nor FUA.
+        CommitNotDurable = "the commit record is behind neither a flush nor FUA",
+        /// Data were complete and behind no flush.
+        DataNotFlushed = "the data are behind no flush",
+        /// Journal writes ended within the call, and no flush did.
+        CommitNotFlushed = "journal writes ended within the call, and no flush did",
+        /// The trace has no fsync or fdatasync.
+        NoCalls = "the trace has no fsync or fdatasync of this device",
+        /// The filesystem is not known.
+        UnknownFilesystem = "the filesystem is not known (--fs)",
+        /// Whether the device has a write cache is not known.
+        UnknownWriteCache = "the device's write cache is not known (--write-cache)",
+        /// The cache was said to be write-through, and flushes reached the device.
+        WriteCacheContradicted = "flushes reached the device, which write-through excludes",
+        /// Another filesystem was named than the one whose events this device has.
+        FilesystemContradicted = "events of another filesystem than --fs are of this device",
+        /// All commit records lie outside of the journal that was named.
+        JournalContradicted = "all commit records lie outside of --journal",
+        /// Events are missing within the call, or nobody knows where.
+        LostEvents = "events are missing, perhaps of the call",
+        /// The call began before the trace.
+        BeganBefore = "the call began before the trace",
+        /// Several flushes were in flight, and which one completed is not in the trace.
+        SeveralFlushes = "several flushes were in flight at once",
+        /// Writes of other tasks are behind no flush, and whose data they are is not in the trace.
+        WhoseWrites = "whose data the unflushed writes of other tasks are is not in the trace",
     }
 }
 

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::job::{Job, Workload};
+use super::offsets::SplitMix;
 
 /// The part of one file that an instance works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,11 +146,8 @@ fn pick_size(low: u64, high: u64, block: u64, clone: u32, number: u32) -> u64 {
     if low == high {
         return low;
     }
-    // SplitMix64 of the place: repeatable, so that layout and job agree.
-    let mut z = ((u64::from(clone) << 32) | u64::from(number)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let above = (z ^ (z >> 31)) % (high - low + 1);
+    // Of the place: repeatable, so that layout and job agree.
+    let above = SplitMix::new((u64::from(clone) << 32) | u64::from(number)).draw() % (high - low + 1);
     low + above - above % block
 }
 

@@ -2,43 +2,30 @@
 //!
 //! Enters: nothing. Leaves: plain values that `draft` fills and the engine's methods follow.
 
-/// How I/O is issued (`ioengine`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IoMethod {
-    /// pread(2)/pwrite(2): fio's default on Linux.
-    Psync,
-    /// lseek(2) and read(2)/write(2).
-    Sync,
-    /// preadv(2)/pwritev(2).
-    Pvsync,
-    /// preadv2(2)/pwritev2(2), with `hipri` polled.
-    Pvsync2,
-    /// memcpy to and from a mapping; msync(2) where fsync is asked.
-    Mmap,
-    /// io_uring(7).
-    IoUring,
-    /// io_submit(2)/io_getevents(2).
-    Libaio,
-    /// Nothing is transferred and no file is touched: measures the loop itself.
-    Null,
+named! {
+    /// How I/O is issued (`ioengine`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum IoMethod {
+        /// pread(2)/pwrite(2): fio's default on Linux.
+        Psync = "psync",
+        /// lseek(2) and read(2)/write(2).
+        Sync = "sync",
+        /// preadv(2)/pwritev(2).
+        Pvsync = "pvsync",
+        /// preadv2(2)/pwritev2(2), with `hipri` polled.
+        Pvsync2 = "pvsync2",
+        /// memcpy to and from a mapping; msync(2) where fsync is asked.
+        Mmap = "mmap",
+        /// io_uring(7).
+        IoUring = "io_uring",
+        /// io_submit(2)/io_getevents(2).
+        Libaio = "libaio",
+        /// Nothing is transferred and no file is touched: measures the loop itself.
+        Null = "null",
+    }
 }
 
 impl IoMethod {
-    /// fio's name of it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            IoMethod::Psync => "psync",
-            IoMethod::Sync => "sync",
-            IoMethod::Pvsync => "pvsync",
-            IoMethod::Pvsync2 => "pvsync2",
-            IoMethod::Mmap => "mmap",
-            IoMethod::IoUring => "io_uring",
-            IoMethod::Libaio => "libaio",
-            IoMethod::Null => "null",
-        }
-    }
-
     /// Whether more than one I/O can be in flight; the others run at depth 1 whatever `iodepth` says, as in fio.
     #[must_use]
     pub fn is_asynchronous(self) -> bool {

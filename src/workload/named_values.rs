@@ -8,17 +8,6 @@ use super::job::{Access, Mix, Pattern};
 use super::nearest::nearest;
 use super::values::{Fault, Value, bad};
 
-const NATIVE_METHODS: &[IoMethod] = &[
-    IoMethod::Psync,
-    IoMethod::Sync,
-    IoMethod::Pvsync,
-    IoMethod::Pvsync2,
-    IoMethod::Mmap,
-    IoMethod::IoUring,
-    IoMethod::Libaio,
-    IoMethod::Null,
-];
-
 /// The value of this name.
 pub(super) fn choose<T: Copy>(text: &str, values: &[(&str, T)]) -> Value<T> {
     match values.iter().find(|(name, _)| *name == text) {
@@ -60,11 +49,11 @@ pub(super) fn pattern(text: &str) -> Value<Pattern> {
 
 /// `ioengine`.
 pub(super) fn io_method(text: &str) -> Value<IoMethod> {
-    if let Some(method) = NATIVE_METHODS.iter().find(|method| method.name() == text) {
-        return Ok(*method);
+    if let Some(method) = IoMethod::named(text) {
+        return Ok(method);
     }
     if FioEngine::of(text) != FioEngine::Unknown {
-        let names: Vec<&str> = NATIVE_METHODS.iter().map(|method| method.name()).collect();
+        let names = IoMethod::ALL.map(IoMethod::name);
         return Err(Fault::NotNative(format!("'{text}' (it has {})", names.join(", "))));
     }
     let near = nearest(text, FioEngine::names(), 1);

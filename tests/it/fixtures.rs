@@ -33,7 +33,7 @@ impl Noise {
 }
 
 pub(crate) fn metric(job: &str, name: &str, unit: Unit, better: Better) -> Metric {
-    Metric { job: job.to_owned(), name: name.to_owned(), unit, better }
+    Metric::new(job, name, unit, better)
 }
 
 /// An empty run with these factors, the first compared.
@@ -229,16 +229,7 @@ pub(crate) fn analysis_of(run: &Run, primary: &str) -> Analysis {
         alpha: 0.05,
         rounds: run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0),
         comparisons,
-        steady: Vec::new(),
-        rankings: Vec::new(),
-        effects: Vec::new(),
-        scaling: Vec::new(),
-        budgets: Vec::new(),
-        curves: Vec::new(),
-        differences: Vec::new(),
-        noise_floor: None,
-        limits: Vec::new(),
-        caveats: Vec::new(),
+        ..Analysis::default()
     }
 }
 

@@ -20,12 +20,7 @@ fn stored(steps: usize) -> Run {
         for_better: false,
     });
     run.cells = (0..=steps as u32).map(|step| Cell { levels: vec![step] }).collect();
-    run.metrics = vec![Metric {
-        job: String::new(),
-        name: "took".to_owned(),
-        unit: Unit::Seconds,
-        better: Better::Lower,
-    }];
+    run.metrics = vec![Metric::new("", "took", Unit::Seconds, Better::Lower)];
     run
 }
 
@@ -174,12 +169,7 @@ fn a_step_that_mostly_runs_is_not_skipped() {
         }
     };
     let round = now.rounds.len() as u32;
-    let failed = Status::Failed {
-        reason: "it died".to_owned(),
-        command: String::new(),
-        output: String::new(),
-        kind: FailureKind::Passing,
-    };
+    let failed = Status::failed(FailureKind::Passing, "it died");
     for (position, step) in (0..).zip(now.of_round(round)) {
         let mut tried = trial(round, position, step, Some(1.0));
         if step == asked {

@@ -62,29 +62,19 @@ pub struct Why {
     pub unexplained_ns: Option<Interval>,
 }
 
-/// A stage of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestStage {
-    /// From the bio to the request (Q2I, as blktrace calls it): splits, merges, waiting for a free request.
-    Queued,
-    /// From the request to the driver (I2D): the scheduler.
-    Waiting,
-    /// From the bio to the driver (Q2D): both of these, where not all requests waited.
-    Issued,
-    /// At the driver and the device (D2C).
-    Device,
-}
-
-impl RequestStage {
-    /// In the names of metrics.
-    pub(super) fn metric(self) -> &'static str {
-        match self {
-            RequestStage::Queued => "q2i",
-            RequestStage::Waiting => "i2d",
-            RequestStage::Issued => "q2d",
-            RequestStage::Device => "d2c",
-        }
+named! {
+    /// A stage of a request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RequestStage {
+        /// From the bio to the request (Q2I, as blktrace calls it): splits, merges, waiting for a free request.
+        Queued = "q2i",
+        /// From the request to the driver (I2D): the scheduler.
+        Waiting = "i2d",
+        /// From the bio to the driver (Q2D): both of these, where not all requests waited.
+        Issued = "q2d",
+        /// At the driver and the device (D2C).
+        Device = "d2c",
     }
 }
 

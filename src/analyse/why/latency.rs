@@ -43,7 +43,7 @@ fn of_requests(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
     let direction = named(&pair.metric).map(|(direction, ..)| direction);
     let Some((direction, watched)) = direction.zip(pair.watched.as_ref()) else { return Vec::new() };
     let of = |stage: RequestStage| {
-        let metric = format!("blocks.{direction}.{}.p99", stage.metric());
+        let metric = format!("blocks.{direction}.{}.p99", stage.name());
         Some((LatencyPart::Requests(stage), time(&watched.source, &metric, Unit::Seconds)?))
     };
     STAGES.into_iter().filter_map(of).collect()

@@ -28,8 +28,7 @@ pub(super) fn run_with(metrics: &[(&str, f64, f64)]) -> Run {
 
 /// Gives all trials a metric, by their cell.
 pub(super) fn add(run: &mut Run, name: &str, value: impl Fn(u32) -> f64) {
-    let metric =
-        Metric { job: String::new(), name: name.to_owned(), unit: Unit::Count, better: Better::Lower };
+    let metric = Metric::new("", name, Unit::Count, Better::Lower);
     let at = run.metric_index(&metric);
     for trial in &mut run.trials {
         let noise = 1.0 + 0.001 * f64::from(trial.round);

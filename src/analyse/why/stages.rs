@@ -70,7 +70,7 @@ pub fn request_times(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> V
                 false => &[RequestStage::Issued],
             };
             let stages = before.iter().chain([&RequestStage::Device]).copied();
-            let stages = stages.filter_map(|stage| Some((stage, mean(stage.metric())?)));
+            let stages = stages.filter_map(|stage| Some((stage, mean(stage.name())?)));
             let some = |name: &str| {
                 source.plain(name, Unit::Count).is_some_and(|of| of.baseline.max(of.candidate) > 0.0)
             };

@@ -207,12 +207,7 @@ fn beside_another(times: f64, at: &[(&str, f64, f64)]) -> Run {
         .iter_mut()
         .filter(|metric| !is_watched(&metric.name))
         .for_each(|metric| metric.job = "a".to_owned());
-    let metric = |name: &str, unit: Unit| Metric {
-        job: "b".to_owned(),
-        name: name.to_owned(),
-        unit,
-        better: Better::Higher,
-    };
+    let metric = |name: &str, unit: Unit| Metric::new("b", name, unit, Better::Higher);
     let done = run.metric_index(&metric("write.total_ios", Unit::Count));
     run.trials.iter_mut().for_each(|trial| trial.values.push((done, 100_000.0 * times)));
     run
@@ -345,12 +340,7 @@ fn what_others_did_beside_the_work_is_no_part_of_the_sum() {
 fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
     let mut run = run_with(&[("dev.write_bytes", 10.1, 10.04)]);
     for (job, bytes) in [("a", [0.1, 0.04]), ("b", [10.0, 10.0])] {
-        let metric = Metric {
-            job: job.to_owned(),
-            name: "write.io_bytes".to_owned(),
-            unit: Unit::Bytes,
-            better: Better::Higher,
-        };
+        let metric = Metric::new(job, "write.io_bytes", Unit::Bytes, Better::Higher);
         let at = run.metric_index(&metric);
         run.trials.iter_mut().for_each(|trial| trial.values.push((at, bytes[trial.cell as usize])));
     }

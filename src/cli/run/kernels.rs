@@ -397,20 +397,18 @@ fn options_for(cell: &CellSpec) -> BTreeSet<String> {
 fn file_of(patch: &Path) -> Result<PathBuf, Failure> {
     let called = patch.to_string_lossy();
     let Some(text) = own_patch(&called) else { return Ok(patch.to_owned()) };
-    let written = directory("patches").map_err(|error| Failure::tool(&error)).and_then(|place| {
+    directory("patches").map_err(|error| Failure::tool(&error)).and_then(|place| {
         let path = place.join(format!("{}.patch", called.trim_start_matches(OWN_PATCH)));
         let temporary = tempfile::NamedTempFile::new_in(&place)
             .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file))
             .and_then(|file| file.persist(&path).map_err(|error| error.error));
         temporary.map_err(|error| Failure::tool(format!("cannot write {}: {error}", path.display())))?;
         Ok(path)
-    })?;
-    Ok(written)
+    })
 }
 
 pub(super) fn unready(Unready { reason, hint }: Unready) -> Failure {
-    let failure = Failure::request(reason);
-    if hint.is_empty() { failure } else { failure.hint(hint) }
+    Failure::request(reason).hint(hint)
 }
 
 /// What is said of a step of which no kernel can be made.
@@ -424,8 +422,7 @@ pub(super) fn failure(error: &BuildError) -> Failure {
         _ if error.is_of_the_request() => Failure::request(error),
         _ => Failure::tool(error),
     };
-    let hint = error.hint();
-    if hint.is_empty() { failure } else { failure.hint(hint) }
+    failure.hint(error.hint())
 }
 
 /// The same for a search that has begun: what the machine lacks, it may have later.

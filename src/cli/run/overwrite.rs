@@ -81,8 +81,7 @@ pub(super) fn settings_are_free<'p>(parts: impl IntoIterator<Item = &'p Prepared
 
 fn refused(error: TargetError) -> Failure {
     let hint = error.hint();
-    let failure = Failure::request(error);
-    if hint.is_empty() { failure } else { failure.hint(hint) }
+    Failure::request(error).hint(hint)
 }
 
 /// Whether every cell's target can be had here, and may be written to.

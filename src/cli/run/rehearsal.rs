@@ -76,9 +76,7 @@ pub(super) fn rehearsed(
         for line in said.filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(24) {
             message.push_str(&format!("\n  | {line}"));
         }
-        let failure = failed(message);
-        let hint = reply.why.hint;
-        return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
+        return Err(failed(message).hint(reply.why.hint).into());
     }
     let notes = buffered.notes().into_iter().chain(made_alike(&seen)).map(Note::from);
     let notes: Vec<Note> = notes.filter(|note| !prepared.run.notes.contains(note)).collect();

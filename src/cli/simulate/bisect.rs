@@ -119,7 +119,7 @@ impl Searches {
         for kind in [Kind::Lognormal, Kind::Bimodal, Kind::Drift, Kind::Stalls, Kind::AfterB5] {
             // Two of these kinds are more than their CV says.
             let cv = if matches!(kind, Kind::Lognormal | Kind::Bimodal) { CV / 2.0 } else { CV };
-            add(kind.title(), Model { kind, cv, ..usual }, Promise::WithinChance);
+            add(kind.name(), Model { kind, cv, ..usual }, Promise::WithinChance);
         }
         add("normal, effect 20 %", Model { effect: 0.2, ..usual }, Promise::WithinChance);
         add("nothing differs", Model { effect: 0.0, ..usual }, Promise::WithinChance);

@@ -147,8 +147,7 @@ fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
 }
 
 fn empty_run(plan: &Plan, seed: u64) -> Run {
-    let runtime =
-        Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
+    let runtime = Metric::new("", "runtime", Unit::Seconds, Better::Lower);
     let factor =
         |factor: &crate::plan::PlannedFactor| Factor::new(factor.name.clone(), factor.levels.clone());
     let design = Design {

@@ -6,70 +6,36 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// A kind of noise. All but [`Kind::Full`] have N(0, CV) beneath, unless they say otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// N(0, CV).
-    Normal,
-    /// Skewed: twice CV times a lognormal of σ 0.8, less 1.
-    Lognormal,
-    /// Two modes 4·CV apart, each in half of the trials, with 0.3·CV around them.
-    Bimodal,
-    /// AR(1) of ρ 0.8 and stationary standard deviation CV, and nothing beneath.
-    Autocorrelated,
-    /// A linear trend U(−9, 9)·CV per 20 trials.
-    Drift,
-    /// 5·CV more from a random trial among the first 60 on.
-    Step,
-    /// The first judged trial of each round is 3 % slower.
-    FirstOfRound,
-    /// Every third trial is 5 % slower.
-    EveryThird,
-    /// Two trials 5 % slower, two not, and so on.
-    TwoAndTwo,
-    /// A trial after one of B is 5 % slower.
-    AfterB5,
-    /// A trial after one of B is 10 % slower.
-    AfterB10,
-    /// In 5 % of the trials a stall of U(0.1, 0.5).
-    Stalls,
-    /// AR(1) drift of ρ 0.95 and CV, a trend U(−3, 3)·CV per 20 trials and stalls, all at once.
-    Full,
-}
-
-impl Kind {
-    pub(super) const ALL: [Kind; 13] = [
-        Kind::Normal,
-        Kind::Lognormal,
-        Kind::Bimodal,
-        Kind::Autocorrelated,
-        Kind::Drift,
-        Kind::Step,
-        Kind::FirstOfRound,
-        Kind::EveryThird,
-        Kind::TwoAndTwo,
-        Kind::AfterB5,
-        Kind::AfterB10,
-        Kind::Stalls,
-        Kind::Full,
-    ];
-
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Kind::Normal => "normal",
-            Kind::Lognormal => "lognormal",
-            Kind::Bimodal => "bimodal",
-            Kind::Autocorrelated => "AR(1) 0.8",
-            Kind::Drift => "drift",
-            Kind::Step => "step",
-            Kind::FirstOfRound => "first of round +3 %",
-            Kind::EveryThird => "every third +5 %",
-            Kind::TwoAndTwo => "two slow, two fast",
-            Kind::AfterB5 => "after B +5 %",
-            Kind::AfterB10 => "after B +10 %",
-            Kind::Stalls => "stalls",
-            Kind::Full => "all of the table above",
-        }
+named! {
+    /// A kind of noise. All but [`Kind::Full`] have N(0, CV) beneath, unless they say otherwise.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Kind {
+        /// N(0, CV).
+        Normal = "normal",
+        /// Skewed: twice CV times a lognormal of σ 0.8, less 1.
+        Lognormal = "lognormal",
+        /// Two modes 4·CV apart, each in half of the trials, with 0.3·CV around them.
+        Bimodal = "bimodal",
+        /// AR(1) of ρ 0.8 and stationary standard deviation CV, and nothing beneath.
+        Autocorrelated = "AR(1) 0.8",
+        /// A linear trend U(−9, 9)·CV per 20 trials.
+        Drift = "drift",
+        /// 5·CV more from a random trial among the first 60 on.
+        Step = "step",
+        /// The first judged trial of each round is 3 % slower.
+        FirstOfRound = "first of round +3 %",
+        /// Every third trial is 5 % slower.
+        EveryThird = "every third +5 %",
+        /// Two trials 5 % slower, two not, and so on.
+        TwoAndTwo = "two slow, two fast",
+        /// A trial after one of B is 5 % slower.
+        AfterB5 = "after B +5 %",
+        /// A trial after one of B is 10 % slower.
+        AfterB10 = "after B +10 %",
+        /// In 5 % of the trials a stall of U(0.1, 0.5).
+        Stalls = "stalls",
+        /// AR(1) drift of ρ 0.95 and CV, a trend U(−3, 3)·CV per 20 trials and stalls, all at once.
+        Full = "all of the table above",
     }
 }
 

@@ -65,7 +65,7 @@ impl NoiseTable {
             let _ = writeln!(
                 text,
                 "| {} | {:.1} | {:.1} | {right} | {:.1} | {:.1}/{:.1} | {families} |",
-                row.kind.title(),
+                row.kind.name(),
                 row.wrong,
                 row.wrong_equal,
                 row.covered,
@@ -89,7 +89,7 @@ impl NoiseTable {
             }
         };
         for row in &self.figures {
-            let title = row.kind.title();
+            let title = row.kind.name();
             check(format!("false claims % under {title}"), row.wrong);
             check(format!("false \"no difference\" % under {title}"), row.wrong_equal);
             check(format!("intervals % without the effect under {title}"), 100.0 - row.covered);

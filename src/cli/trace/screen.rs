@@ -257,10 +257,10 @@ fn audit(audit: &AuditSummary) -> Vec<String> {
             let reasons: Vec<String> = audit
                 .undecided
                 .iter()
-                .map(|(reason, calls)| format!("{} ({calls} calls)", reason.words()))
+                .map(|(reason, calls)| format!("{} ({calls} calls)", reason.name()))
                 .collect();
             let reasons = if reasons.is_empty() {
-                audit.reason.map_or("", |reason| reason.words()).to_owned()
+                audit.reason.map_or("", |reason| reason.name()).to_owned()
             } else {
                 reasons.join("; ")
             };
@@ -291,7 +291,7 @@ fn audit(audit: &AuditSummary) -> Vec<String> {
             if first.comm.is_empty() { "a task" } else { &first.comm },
             first.pid,
             first.returned_ns as f64 / 1e9,
-            first.reason.words()
+            first.reason.name()
         );
     }
     let commits = audit.commits;

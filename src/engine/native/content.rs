@@ -3,7 +3,7 @@
 //! Enters: a job's buffer options and a seed. Leaves: filled buffers. It must not know slots, offsets of files or how
 //! the bytes reach them. What is random here must only not compress and not repeat; it proves nothing.
 
-use crate::workload::{BufferFill, Job, Redundancy};
+use crate::workload::{BufferFill, Job, Redundancy, SplitMix};
 
 /// Bytes of which a few are changed where buffers are scrambled.
 const SECTOR: usize = 512;
@@ -163,10 +163,7 @@ pub(super) fn fill_random(buffer: &mut [u8], seed: u64) {
 /// SplitMix64's finalizer (Steele, Lea, Flood 2014): every bit of the input reaches every bit of the output.
 #[inline]
 pub(super) fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix::new(number).draw()
 }
 
 #[cfg(test)]

@@ -151,15 +151,14 @@ mod tests {
 
     const WINDOW_NS: u64 = 10_000_000;
 
+    fn target(us: u64, percentile: f64, goes_on: bool) -> LatencyTarget {
+        let window = Duration::from_nanos(WINDOW_NS);
+        LatencyTarget { target: Duration::from_micros(us), window, percentile, goes_on }
+    }
+
     /// Runs the search on a device whose latency is `ns_an_io` times the depth; the depths in the order tried.
     fn depths(iodepth: u32, ns_an_io: u64, target_us: u64, percentile: f64) -> (Vec<u32>, Step) {
-        let target = LatencyTarget {
-            target: Duration::from_micros(target_us),
-            window: Duration::from_nanos(WINDOW_NS),
-            percentile,
-            goes_on: false,
-        };
-        let mut search = Search::new(target, iodepth, 0);
+        let mut search = Search::new(target(target_us, percentile, false), iodepth, 0);
         let mut tried = vec![1];
         let mut now = 0;
         for _ in 0..200_000 {
@@ -200,13 +199,7 @@ mod tests {
 
     #[test]
     fn a_share_may_be_late() {
-        let target = LatencyTarget {
-            target: Duration::from_micros(100),
-            window: Duration::from_nanos(WINDOW_NS),
-            percentile: 90.0,
-            goes_on: false,
-        };
-        let mut search = Search::new(target, 4, 0);
+        let mut search = Search::new(target(100, 90.0, false), 4, 0);
         (0..90).for_each(|_| search.completed(50_000));
         (0..10).for_each(|_| search.completed(5_000_000));
         assert_eq!((search.step(WINDOW_NS - 1), search.depth()), (Step::GoOn, 1));
@@ -218,13 +211,7 @@ mod tests {
 
     #[test]
     fn a_window_without_an_io_says_nothing() {
-        let target = LatencyTarget {
-            target: Duration::from_micros(100),
-            window: Duration::from_nanos(WINDOW_NS),
-            percentile: 99.0,
-            goes_on: false,
-        };
-        let mut search = Search::new(target, 4, 0);
+        let mut search = Search::new(target(100, 99.0, false), 4, 0);
         search.completed(50_000);
         assert_eq!((search.step(WINDOW_NS), search.depth()), (Step::GoOn, 2));
         // Now five windows pass before the next one ends.
@@ -235,13 +222,7 @@ mod tests {
 
     #[test]
     fn the_last_window_counts_anew() {
-        let target = LatencyTarget {
-            target: Duration::from_micros(100),
-            window: Duration::from_nanos(WINDOW_NS),
-            percentile: 100.0,
-            goes_on: false,
-        };
-        let mut search = Search::new(target, 1, 0);
+        let mut search = Search::new(target(100, 100.0, false), 1, 0);
         search.completed(1);
         assert_eq!((search.step(WINDOW_NS), search.found()), (Step::CountAnew, true));
         search.completed(1);
@@ -251,13 +232,7 @@ mod tests {
 
     #[test]
     fn with_latency_run_it_never_ends_and_goes_up_again() {
-        let target = LatencyTarget {
-            target: Duration::from_micros(100),
-            window: Duration::from_nanos(WINDOW_NS),
-            percentile: 100.0,
-            goes_on: true,
-        };
-        let mut search = Search::new(target, 8, 0);
+        let mut search = Search::new(target(100, 100.0, true), 8, 0);
         let mut now = 0;
         let mut window = |search: &mut Search, latency_ns| {
             now += WINDOW_NS;

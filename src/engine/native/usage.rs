@@ -25,13 +25,7 @@ impl Usage {
     pub(super) fn now() -> Usage {
         // Has the kernel add up what it charged to this thread: its sum is otherwise as old as the last tick.
         let _ = clock_gettime(ClockId::ThreadCPUTime);
-        #[expect(unsafe_code, reason = "rustix has no getrusage")]
-        // SAFETY: all-zero is a valid rusage, and the kernel fills the one it is given.
-        let usage = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-            usage
-        };
+        let usage = crate::sys::usage(libc::RUSAGE_THREAD);
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         Usage {
             user_s: seconds(usage.ru_utime),

@@ -1,6 +1,6 @@
 //! Rules on the kernel: clock, mitigations, debugging, delay accounting, io_uring.
 
-use super::{Finding, Rule, Severity, write_command};
+use super::{Finding, Rule, Severity, holds};
 use crate::record::HostFacts;
 
 pub(super) const RULES: &[Rule] = &[clock, mitigations, debugging, delay_accounting, io_uring];
@@ -20,7 +20,7 @@ fn clock(facts: &HostFacts) -> Option<Finding> {
         .find(|name| fast.split_whitespace().any(|available| available == *name));
     let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     Some(match fast {
-        Some(fast) => finding.mend(write_command(fast, file)).undo(write_command(seen, file)),
+        Some(fast) => finding.other_value(file, fast, seen),
         None => finding.look("journalctl -k | grep -i -e tsc -e clocksource"),
     })
 }
@@ -47,7 +47,7 @@ fn debugging(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn delay_accounting(facts: &HostFacts) -> Option<Finding> {
-    facts.get("kernel.delay_accounting").filter(|seen| *seen == "off")?;
+    holds(facts, "kernel.delay_accounting", "off")?;
     let effect = "Waiting for storage is counted as sleep, together with waiting for locks and anything else: of where \
                   the time went, the report cannot tell the disk's part.";
     let fact = "delay accounting is off".to_owned();

@@ -1,6 +1,6 @@
 //! Rules on memory: swap, huge pages, pressure, limits.
 
-use super::{Finding, Rule, Severity, number, write_command};
+use super::{Finding, Rule, Severity, holds, number};
 use crate::record::HostFacts;
 use crate::units::{Unit, format_number};
 
@@ -27,16 +27,13 @@ fn swap_used(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn huge_pages(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("memory.thp")? != "always" {
-        return None;
-    }
+    holds(facts, "memory.thp", "always")?;
     let file = "/sys/kernel/mm/transparent_hugepage/enabled";
     let effect = "Whether a buffer gets a huge page depends on how fragmented memory is just then: CPU time has two \
                   modes.";
     Some(
         Finding::new("huge-pages", Severity::Note, "transparent huge pages are always used", effect)
-            .mend(write_command("madvise", file))
-            .undo(write_command("always", file)),
+            .other_value(file, "madvise", "always"),
     )
 }
 

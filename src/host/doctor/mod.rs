@@ -20,27 +20,17 @@ use super::disks::Disks;
 use super::interference::Interference;
 use crate::record::HostFacts;
 
-/// How much a finding spoils.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Results would mislead.
-    Bad,
-    /// Results are noisier than they need be, or hold for less than one thinks.
-    Warning,
-    /// Worth knowing when reading results.
-    Note,
-}
-
-impl Severity {
-    /// The word for people: `bad`, `warning`, `note`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Bad => "bad",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
+named! {
+    /// How much a finding spoils.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Severity {
+        /// Results would mislead.
+        Bad = "bad",
+        /// Results are noisier than they need be, or hold for less than one thinks.
+        Warning = "warning",
+        /// Worth knowing when reading results.
+        Note = "note",
     }
 }
 
@@ -81,6 +71,15 @@ impl Finding {
     fn undo(mut self, command: impl Into<String>) -> Finding {
         self.undo = Some(command.into());
         self
+    }
+
+    /// Mended by another value in a file below `/sys` or `/proc`, and undone by the one that is there.
+    fn other_value(self, file: &str, other: &str, present: &str) -> Finding {
+        let write = |value: &str| {
+            let value = if value.contains(' ') { format!("'{value}'") } else { value.to_owned() };
+            format!("echo {value} | sudo tee {file}")
+        };
+        self.mend(write(other)).undo(write(present))
     }
 }
 
@@ -131,10 +130,9 @@ fn usable_processors(facts: &HostFacts) -> Option<f64> {
     Some(allowed.map_or(count, |allowed: f64| allowed.min(count)))
 }
 
-/// `sudo tee` of a value into a file below `/sys` or `/proc`.
-fn write_command(value: &str, file: &str) -> String {
-    let value = if value.contains(' ') { format!("'{value}'") } else { value.to_owned() };
-    format!("echo {value} | sudo tee {file}")
+/// Goes on where a fact has this value.
+fn holds(facts: &HostFacts, name: &str, value: &str) -> Option<()> {
+    (facts.get(name)? == value).then_some(())
 }
 
 #[cfg(test)]

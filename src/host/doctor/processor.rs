@@ -1,6 +1,6 @@
 //! Rules on processors: frequency, sharing, sleep, place.
 
-use super::{Finding, Rule, Severity, number, usable_processors, write_command};
+use super::{Finding, Rule, Severity, holds, number, usable_processors};
 use crate::record::HostFacts;
 
 pub(super) const RULES: &[Rule] = &[
@@ -21,32 +21,25 @@ fn governor(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn boost(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("cpu.boost")? != "on" {
-        return None;
-    }
+    holds(facts, "cpu.boost", "on")?;
     let switch = facts.get("cpu.boost_switch").unwrap_or("cpufreq/boost");
     let file = format!("/sys/devices/system/cpu/{switch}");
     let (off, on) = if switch.ends_with("no_turbo") { ("1", "0") } else { ("0", "1") };
     let effect = "Frequency depends on temperature and on what other cores do, so that trials drift as the machine \
                   warms up.";
     Some(
-        Finding::new("boost", Severity::Warning, "frequency boost is on", effect)
-            .mend(write_command(off, &file))
-            .undo(write_command(on, &file)),
+        Finding::new("boost", Severity::Warning, "frequency boost is on", effect).other_value(&file, off, on),
     )
 }
 
 fn smt(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("cpu.smt")? != "on" {
-        return None;
-    }
+    holds(facts, "cpu.smt", "on")?;
     let file = "/sys/devices/system/cpu/smt/control";
     let effect =
         "Two threads on one core slow each other down; where the scheduler puts them varies between trials.";
     Some(
         Finding::new("smt", Severity::Note, "simultaneous multithreading is on", effect)
-            .mend(write_command("off", file))
-            .undo(write_command("on", file)),
+            .other_value(file, "off", "on"),
     )
 }
 
@@ -91,9 +84,7 @@ fn numa(facts: &HostFacts) -> Option<Finding> {
 
 fn numa_balancing(facts: &HostFacts) -> Option<Finding> {
     several_nodes(facts)?;
-    if facts.get("numa.balancing")? != "on" {
-        return None;
-    }
+    holds(facts, "numa.balancing", "on")?;
     let effect = "The kernel moves pages between nodes while a trial runs and takes faults to learn where.";
     Some(
         Finding::new("numa-balancing", Severity::Note, "automatic NUMA balancing is on", effect)
@@ -103,9 +94,7 @@ fn numa_balancing(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn battery(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("power.supply")? != "battery" {
-        return None;
-    }
+    holds(facts, "power.supply", "battery")?;
     let effect = "Firmware and kernel save power in ways that change while the battery empties; plug it in.";
     Some(Finding::new("battery", Severity::Bad, "the machine runs on its battery", effect))
 }

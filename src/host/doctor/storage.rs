@@ -1,7 +1,7 @@
 //! Rules on the place that will be written: filesystem, mount, device, queue.
 
 use super::super::FALLS_BACK;
-use super::{Finding, Rule, Severity, number, write_command};
+use super::{Finding, Rule, Severity, holds, number};
 use crate::record::HostFacts;
 use crate::units::{Unit, format_number};
 
@@ -109,15 +109,12 @@ fn device_kind(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn iostats(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("queue.iostats")? != "0" {
-        return None;
-    }
+    holds(facts, "queue.iostats", "0")?;
     let file = format!("/sys/block/{}/queue/iostats", facts.get("device")?);
     let effect = "The kernel counts nothing but flushes of this device: there are no other dev.* metrics, and foreign I/O is not seen.";
     Some(
         Finding::new("iostats", Severity::Warning, "the device's counters are off", effect)
-            .mend(write_command("1", &file))
-            .undo(write_command("0", &file)),
+            .other_value(&file, "1", "0"),
     )
 }
 
@@ -155,9 +152,7 @@ fn members(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn rotational(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("queue.rotational")? != "1" {
-        return None;
-    }
+    holds(facts, "queue.rotational", "1")?;
     let effect = "On a real disk speed depends on where files lie (the outer tracks are twice as fast) and on seeks; \
                   virtual disks often say rotational whatever they are.";
     Some(Finding::new("rotational", Severity::Note, "the device says that it rotates", effect))
@@ -191,11 +186,11 @@ fn writeback_throttle(facts: &HostFacts) -> Option<Finding> {
     let effect = "The kernel holds buffered writes back to keep reads fast; how much depends on recent latencies, so \
                   that mixed and buffered jobs have a memory.";
     let fact = format!("writeback is throttled for a latency of {us} µs");
-    Some(
-        Finding::new("writeback-throttle", Severity::Note, fact, effect)
-            .mend(write_command("0", &file))
-            .undo(write_command(&us.to_string(), &file)),
-    )
+    Some(Finding::new("writeback-throttle", Severity::Note, fact, effect).other_value(
+        &file,
+        "0",
+        &us.to_string(),
+    ))
 }
 
 fn scheduler(facts: &HostFacts) -> Option<Finding> {
@@ -205,8 +200,7 @@ fn scheduler(facts: &HostFacts) -> Option<Finding> {
                   When that is the question: assay run --vary scheduler=none,mq-deadline.";
     Some(
         Finding::new("scheduler", Severity::Note, format!("the I/O scheduler is {seen}"), effect)
-            .mend(write_command("none", &file))
-            .undo(write_command(seen, &file)),
+            .other_value(&file, "none", seen),
     )
 }
 

@@ -9,29 +9,18 @@ use crate::sys::regular_file;
 /// The fact that names it.
 pub(super) const ACCELERATOR: &str = "guest.accelerator";
 
-/// What executes a guest's instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Accelerator {
-    /// The processor itself.
-    Kvm,
-    /// An interpreter.
-    Tcg,
+named! {
+    /// What executes a guest's instructions.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Accelerator {
+        /// The processor itself.
+        Kvm = "kvm",
+        /// An interpreter.
+        Tcg = "tcg (emulated)",
+    }
 }
 
 impl Accelerator {
-    /// As facts name it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Accelerator::Kvm => "kvm",
-            Accelerator::Tcg => "tcg (emulated)",
-        }
-    }
-
-    /// The one of this name.
-    pub(super) fn named(name: &str) -> Option<Accelerator> {
-        [Accelerator::Kvm, Accelerator::Tcg].into_iter().find(|known| known.name() == name)
-    }
-
     /// Whether guests can be run by it as earlier ones were.
     ///
     /// # Errors

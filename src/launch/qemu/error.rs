@@ -146,14 +146,8 @@ impl GuestError {
 
     /// The same of a file that somebody named.
     pub(super) fn unfit(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(Unfit) -> GuestError {
-        let path = path.into();
-        move |unfit| {
-            let source = match unfit {
-                Unfit::Io(error) => error,
-                other => std::io::Error::other(other.to_string()),
-            };
-            GuestError::Io { what, path, source }
-        }
+        let io = GuestError::io(what, path);
+        move |unfit| io(unfit.into())
     }
 
     /// Whether the kernel ran into a breakpoint that it knew nothing of. It puts them into its text while it changes that

@@ -22,6 +22,7 @@ use crate::sys::{cache, regular_file};
 use crate::target::GuestSettings;
 
 /// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
+#[derive(Default)]
 pub(super) struct Kind {
     pub(super) settings: GuestSettings,
     /// Bytes of persistent memory; `None`: no trial has wanted any so far.
@@ -63,16 +64,8 @@ impl Kind {
             settings: settings.clone(),
             pmem,
             needs: Needs::of(settings),
-            kernel: None,
-            image_digest: None,
-            modules_digest: None,
-            shares_modules: false,
-            initramfs: None,
-            running: None,
-            cells: 0,
             of_this_round: true,
-            has_given_patches: false,
-            booted_again: None,
+            ..Kind::default()
         }
     }
 
@@ -185,9 +178,7 @@ impl Kind {
             if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
                 facts.set("kernel.config_digest", config);
             }
-            if let Some(modules) = &self.modules_digest {
-                facts.set("kernel.modules.digest", modules);
-            }
+            facts.set_known("kernel.modules.digest", self.modules_digest.as_deref());
         }
         let is_built = self.settings.build.source.is_some();
         match &mut reply.answer {

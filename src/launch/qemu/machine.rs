@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::Signal;
+
 use super::accelerator::Accelerator;
 use super::channel::PORT;
 use super::error::GuestError;
@@ -135,14 +137,7 @@ impl Machine<'_> {
         let mut command = Command::new(&program);
         command.args(self.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
-        // SAFETY: the closure makes one async-signal-safe system call and touches no memory of the parent.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-                    .map_err(Into::into)
-            });
-        }
+        crate::sys::dies_with_its_parent(&mut command, Signal::KILL);
         command.spawn().map_err(GuestError::io("cannot start", program))
     }
 

@@ -9,8 +9,6 @@ mod kept;
 mod recording;
 mod values;
 
-use rustix::io::Errno;
-
 use self::kept::Kept;
 use self::recording::{Recording, Seen};
 use super::perf::{
@@ -109,11 +107,10 @@ fn described(tracefs: &Tracefs, subject: &Subject) -> Result<Described, String> 
     let syncs = SYNCS.iter().copied().chain(btrfs).map(|name| (name.to_owned(), String::new()));
     let (mut wanted, mut texts, mut has_calls) = (Vec::new(), Vec::new(), false);
     for (place, (name, filter)) in blocks.chain(calls).chain(syncs).enumerate() {
-        let id = match tracefs.tracepoint(&name) {
+        let id = match tracefs.wanted(&name) {
             Ok(found) => found.id,
-            Err(Errno::NOENT) if place >= NEEDED => continue,
-            Err(Errno::NOENT) => return Err(Refused::NoTracepoint(name.replace('/', ":")).words()),
-            Err(errno) => return Err(Refused::Kernel(errno).words()),
+            Err(Refused::NoTracepoint(_)) if place >= NEEDED => continue,
+            Err(refused) => return Err(refused.words()),
         };
         has_calls |= CALLS.contains(&name.as_str());
         let format = tracefs.text(&format!("events/{name}/format"));
@@ -201,7 +198,7 @@ fn audit_words(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<
         return Some(format!("{AUDIT} ({on}): UNDECIDABLE, its rules are not known"));
     }
     let because =
-        |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
+        |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.name()));
     Some(match audit.verdict {
         Verdict::Pass if audit.write_cache == Some(WriteCache::Through) => {
             format!(

@@ -110,7 +110,7 @@ impl Observer for ExtentsObserver {
 
 fn samples(seen: &Arrangement) -> Vec<Sample> {
     let sample = |name: &str, unit: Unit, better: Better, value: f64| Sample {
-        metric: Metric { job: String::new(), name: format!("extents.{name}"), unit, better },
+        metric: Metric::new("", format!("extents.{name}"), unit, better),
         value,
     };
     let fewer = |name: &str, value: f64| sample(name, Unit::Count, Better::Lower, value);

@@ -45,6 +45,7 @@ use perf_event::Sampler;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::unseen::{READER_DIED, Unseen};
 use event::Parts;
 use family::Family;
 use machine::MoreFiles;
@@ -172,10 +173,18 @@ impl<S: Sink> Watch<S> {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Ends it. `None`: the reader died.
-    pub(in crate::observe) fn stop(self) -> Option<Seen<S>> {
-        self.end();
-        self.reader.join().ok()
+    /// Ends a watch and leaves none in its place. The subject has its verb: `locks are`.
+    ///
+    /// # Errors
+    /// Why it was not watched; the reader died.
+    pub(in crate::observe) fn seen(
+        watch: &mut Result<Watch<S>, Refused>,
+        subject: &str,
+    ) -> Result<Seen<S>, Unseen> {
+        let watch = std::mem::replace(watch, Err(Refused::Kernel(Errno::INVAL)));
+        let watch = watch.map_err(|refused| Unseen::watched(subject, refused.words()))?;
+        watch.end();
+        watch.reader.join().map_err(|_| Unseen::watched(subject, READER_DIED))
     }
 }
 

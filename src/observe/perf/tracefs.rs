@@ -13,6 +13,8 @@ use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
+use super::refused::Refused;
+
 /// Where it is mounted, if it is.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
@@ -66,6 +68,17 @@ impl Tracefs {
         let id = self.text(&format!("events/{name}/id"))?;
         let format = self.text(&format!("events/{name}/format"))?;
         Ok(Tracepoint { id: id.trim().parse().map_err(|_| Errno::INVAL)?, fields: fields(&format) })
+    }
+
+    /// The same, with what is said of one that cannot be watched.
+    ///
+    /// # Errors
+    /// The kernel has none of this name, or refuses.
+    pub(in crate::observe) fn wanted(&self, name: &str) -> Result<Tracepoint, Refused> {
+        self.tracepoint(name).map_err(|errno| match errno {
+            Errno::NOENT => Refused::NoTracepoint(name.replace('/', ":")),
+            errno => Refused::Kernel(errno),
+        })
     }
 
     /// A text below it, such as `events/block/block_split/format`.

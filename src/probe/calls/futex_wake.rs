@@ -2,86 +2,53 @@
 //! the other having run and called for its own wake.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::super::{Group, Probe};
+use super::super::timed;
 use super::pinned;
-use crate::units::Unit;
 
 /// Whose turn it is, or that it is over.
 const TIMED: u32 = 0;
 const OTHER: u32 = 1;
 const OVER: u32 = 2;
 
-/// The probe.
-pub(super) struct FutexWake {
-    cpus: [usize; 2],
+/// Nanoseconds for a wake-up between these processors.
+///
+/// # Errors
+/// No thread can be started, or a processor has gone.
+pub(super) fn sample(cpus: [usize; 2], slice: Duration) -> std::io::Result<f64> {
+    let turn = &AtomicU32::new(TIMED);
+    let [here, there] = cpus;
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new().spawn_scoped(scope, move || -> std::io::Result<()> {
+            let pinned = pinned::stay_on(there);
+            while wait_while(turn, TIMED)? != OVER {
+                pass(turn, TIMED)?;
+            }
+            pinned
+        })?;
+        let timed = std::thread::Builder::new().spawn_scoped(scope, move || {
+            let took = timed_here(turn, here, slice);
+            pass(turn, OVER).and(took)
+        });
+        let Ok(timed) = timed.inspect_err(|_| drop(pass(turn, OVER))) else {
+            return Err(std::io::Error::other("no thread can be started"));
+        };
+        let gone = |_| std::io::Error::other("a thread of the probe ended");
+        let took = timed.join().map_err(gone)?;
+        other.join().map_err(gone)?.and(took)
+    })
 }
 
-impl FutexWake {
-    /// `None` where there are no two processors.
-    pub(super) fn new() -> Option<FutexWake> {
-        match pinned::allowed()[..] {
-            [first, second, ..] => Some(FutexWake { cpus: [first, second] }),
-            _ => None,
-        }
-    }
-}
-
-impl Probe for FutexWake {
-    fn group(&self) -> Group {
-        Group::Calls
-    }
-
-    fn name(&self) -> String {
-        "futex_wake".to_owned()
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::Nanoseconds
-    }
-
-    fn sample(&mut self, slice: Duration) -> std::io::Result<f64> {
-        let turn = &AtomicU32::new(TIMED);
-        let [here, there] = self.cpus;
-        std::thread::scope(|scope| {
-            let other = std::thread::Builder::new().spawn_scoped(scope, move || -> std::io::Result<()> {
-                let pinned = pinned::stay_on(there);
-                while wait_while(turn, TIMED)? != OVER {
-                    pass(turn, TIMED)?;
-                }
-                pinned
-            })?;
-            let timed = std::thread::Builder::new().spawn_scoped(scope, move || {
-                let took = timed(turn, here, slice);
-                pass(turn, OVER).and(took)
-            });
-            let Ok(timed) = timed.inspect_err(|_| drop(pass(turn, OVER))) else {
-                return Err(std::io::Error::other("no thread can be started"));
-            };
-            let gone = |_| std::io::Error::other("a thread of the probe ended");
-            let took = timed.join().map_err(gone)?;
-            other.join().map_err(gone)?.and(took)
-        })
-    }
-}
-
-fn timed(turn: &AtomicU32, cpu: usize, slice: Duration) -> std::io::Result<f64> {
+fn timed_here(turn: &AtomicU32, cpu: usize, slice: Duration) -> std::io::Result<f64> {
     pinned::stay_on(cpu)?;
-    let to_and_fro = || pass(turn, OTHER).and_then(|()| wait_while(turn, OTHER));
+    let to_and_fro = || pass(turn, OTHER).and_then(|()| wait_while(turn, OTHER)).map(drop);
     to_and_fro()?;
-    let (begun, mut wakes) = (Instant::now(), 0_u32);
-    loop {
-        to_and_fro()?;
-        wakes += 2;
-        let took = begun.elapsed();
-        if took >= slice {
-            return Ok(took.as_nanos() as f64 / f64::from(wakes));
-        }
-    }
+    // There and back.
+    timed::whole(slice, 2, to_and_fro)
 }
 
 /// Hands the turn over and wakes who waits for it.

@@ -16,8 +16,18 @@ use super::BLOCK;
 use super::scratch_file::ScratchFile;
 use crate::units::Unit;
 
-/// The probe.
-pub(super) struct Blocks {
+/// Reads or writes, `depth` at a time.
+///
+/// # Errors
+/// io_uring is not there or not allowed; ENOMEM.
+pub(super) fn probe(file: Arc<ScratchFile>, writes: bool, depth: u32) -> std::io::Result<Probe> {
+    let mut blocks = Blocks::new(file, writes, depth)?;
+    let name = format!("{}.4k.d{depth}", if writes { "write" } else { "read" });
+    Ok(Probe::new(Group::Device, name, Unit::PerSecond, move |slice| blocks.sample(slice)))
+}
+
+/// What it works with.
+struct Blocks {
     ring: IoUring,
     /// A block for each slot; taken away when the kernel may still write to it.
     buffers: Option<Memory>,
@@ -28,11 +38,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Reads or writes, `depth` at a time.
-    ///
-    /// # Errors
-    /// io_uring is not there or not allowed; ENOMEM.
-    pub(super) fn new(file: Arc<ScratchFile>, writes: bool, depth: u32) -> std::io::Result<Blocks> {
+    fn new(file: Arc<ScratchFile>, writes: bool, depth: u32) -> std::io::Result<Blocks> {
         let random = Random(u64::from(depth) << 1 | u64::from(writes));
         let buffers = Some(Memory::filled(BLOCK * depth as usize, random.0)?);
         Ok(Blocks { ring: IoUring::new(depth)?, buffers, file, writes, depth, random })
@@ -81,20 +87,6 @@ impl Blocks {
         }
         failed
     }
-}
-
-impl Probe for Blocks {
-    fn group(&self) -> Group {
-        Group::Device
-    }
-
-    fn name(&self) -> String {
-        format!("{}.4k.d{}", if self.writes { "write" } else { "read" }, self.depth)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::PerSecond
-    }
 
     fn sample(&mut self, slice: Duration) -> std::io::Result<f64> {
         let mut free: Vec<u64> = (0..u64::from(self.depth)).collect();
@@ -140,7 +132,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = Arc::new(ScratchFile::cached(directory.path(), 1 << 20).unwrap());
         for (writes, depth) in [(false, 1), (true, 1), (false, 64), (true, 64)] {
-            let mut probe = match Blocks::new(Arc::clone(&file), writes, depth) {
+            let mut probe = match probe(Arc::clone(&file), writes, depth) {
                 Ok(probe) => probe,
                 Err(error) => {
                     assert!(std::env::var_os("CI").is_none(), "io_uring: {error}, and CI skips nothing");
@@ -148,14 +140,14 @@ mod tests {
                 }
             };
             for _ in 0..3 {
-                let rate = probe.sample(Duration::from_millis(2)).unwrap();
-                assert!(rate > 0.0 && rate.is_finite(), "{}: {rate}", probe.name());
+                let rate = (probe.sample)(Duration::from_millis(2)).unwrap();
+                assert!(rate > 0.0 && rate.is_finite(), "{}: {rate}", probe.name);
             }
         }
         // The file has become too short: blocks are read in part or not at all.
         file.file.set_len(0).unwrap();
-        let mut probe = Blocks::new(Arc::clone(&file), false, 8).unwrap();
-        let told = probe.sample(Duration::from_millis(2)).unwrap_err();
+        let mut probe = probe(Arc::clone(&file), false, 8).unwrap();
+        let told = (probe.sample)(Duration::from_millis(2)).unwrap_err();
         assert_eq!(told.to_string(), "a block was moved in part");
     }
 }

@@ -5,10 +5,8 @@
 //! file and to nothing else.
 
 mod blocks;
-mod flush;
-mod fsync;
-mod fua;
 mod scratch_file;
+mod stable;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -39,8 +37,8 @@ pub(super) fn probes(
     directory: &Path,
     no_direct: Option<&str>,
     left_out: &mut Vec<LeftOut>,
-) -> std::io::Result<Vec<Box<dyn Probe>>> {
-    let mut probes: Vec<Box<dyn Probe>> = Vec::new();
+) -> std::io::Result<Vec<Probe>> {
+    let mut probes = Vec::new();
     let mut not_here = |why: &str| {
         let what = "reads, writes and flushes of the device".to_owned();
         left_out.push(LeftOut { what, why: why.to_owned() });
@@ -56,20 +54,20 @@ pub(super) fn probes(
             Err(error) => return Err(error),
         },
     }
-    probes.push(Box::new(fsync::FsyncOnePage::new(directory)?));
+    probes.push(stable::fsync_one_page(directory)?);
     Ok(probes)
 }
 
-fn past_the_cache(file: &Arc<ScratchFile>, probes: &mut Vec<Box<dyn Probe>>, left_out: &mut Vec<LeftOut>) {
+fn past_the_cache(file: &Arc<ScratchFile>, probes: &mut Vec<Probe>, left_out: &mut Vec<LeftOut>) {
     for writes in [false, true] {
         let direction = if writes { "writes" } else { "reads" };
         let not_from =
             |depth: u32, why| LeftOut { what: format!("4 KiB {direction} from depth {depth} on"), why };
         for depth in DEPTHS {
-            match blocks::Blocks::new(Arc::clone(file), writes, depth) {
+            match blocks::probe(Arc::clone(file), writes, depth) {
                 Ok(mut probe) => {
-                    let rate = if depth == DEEP { probe.sample(TRIED).ok() } else { None };
-                    probes.push(Box::new(probe));
+                    let rate = if depth == DEEP { (probe.sample)(TRIED).ok() } else { None };
+                    probes.push(probe);
                     if let Some(rate) = rate.filter(|rate| *rate < FAST) {
                         left_out
                             .push(not_from(2 * depth, format!("at {rate:.0} a second they take too long")));
@@ -83,18 +81,14 @@ fn past_the_cache(file: &Arc<ScratchFile>, probes: &mut Vec<Box<dyn Probe>>, lef
             }
         }
     }
-    for dirty in flush::DIRTY {
-        match flush::Flush::new(Arc::clone(file), dirty) {
-            Ok(probe) => probes.push(Box::new(probe)),
-            Err(error) => {
-                left_out.push(LeftOut { what: format!("a flush after {}", dirty.0), why: error.to_string() });
-            }
-        }
-    }
-    match fua::StableWrite::new(Arc::clone(file)) {
-        Ok(probe) => probes.push(Box::new(probe)),
-        Err(error) => {
-            left_out.push(LeftOut { what: "a stable write".to_owned(), why: error.to_string() });
+    let flush = |dirty: (&'static str, usize)| {
+        (format!("a flush after {}", dirty.0), stable::flush(Arc::clone(file), dirty))
+    };
+    let write = ("a stable write".to_owned(), stable::write(Arc::clone(file)));
+    for (what, probe) in stable::DIRTY.map(flush).into_iter().chain([write]) {
+        match probe {
+            Ok(probe) => probes.push(probe),
+            Err(error) => left_out.push(LeftOut { what, why: error.to_string() }),
         }
     }
 }
@@ -112,8 +106,8 @@ mod tests {
             let all = probes(directory.path(), no_direct, &mut left_out).unwrap();
             for mut probe in all {
                 assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-                let value = probe.sample(Duration::from_millis(1)).unwrap();
-                assert!(value.is_finite() && value > 0.0, "{}: {value}", probe.name());
+                let value = (probe.sample)(Duration::from_millis(1)).unwrap();
+                assert!(value.is_finite() && value > 0.0, "{}: {value}", probe.name);
             }
         }
         assert!(left_out.iter().any(|left| left.why == "it is memory"), "{left_out:?}");

@@ -1,4 +1,5 @@
-//! The fields of fio's JSON that are read, as fio writes them. Everything else in it is ignored.
+//! The fields of fio's JSON that are read, as fio writes them. Everything else in it is ignored, and what is
+//! missing is 0 or nothing.
 //!
 //! fio 2.x is read too: there bandwidth is KiB/s without `bw_bytes`, `io_bytes` counts KiB, and `slat clat lat` are µs.
 
@@ -12,19 +13,16 @@ use super::Direction;
 /// By how much the beginnings differ that two reports of one fio tell.
 const MOST_ROUNDING_S: f64 = 1.0;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Document {
-    #[serde(rename = "fio version", default)]
+    #[serde(rename = "fio version")]
     pub(super) version: String,
-    #[serde(default)]
     timestamp: f64,
-    #[serde(default)]
     timestamp_ms: f64,
-    #[serde(rename = "global options", default)]
+    #[serde(rename = "global options")]
     global_options: Options,
-    #[serde(default)]
     pub(super) jobs: Vec<Job>,
-    #[serde(default)]
     pub(super) client_stats: Vec<Job>,
 }
 
@@ -97,54 +95,34 @@ impl Document {
     }
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Job {
-    #[serde(default)]
     pub(super) jobname: String,
-    #[serde(default)]
     pub(super) groupid: i64,
-    #[serde(default)]
     pub(super) error: i64,
     /// I/Os that failed where `continue_on_error` goes on.
-    #[serde(default)]
     pub(super) total_err: f64,
-    #[serde(default)]
     pub(super) first_error: i64,
-    #[serde(default)]
     elapsed: f64,
-    #[serde(default)]
     pub(super) hostname: String,
-    #[serde(default)]
     job_start: Option<f64>,
-    #[serde(rename = "job options", default)]
+    #[serde(rename = "job options")]
     job_options: Options,
-    #[serde(default)]
     pub(super) read: Option<Side>,
-    #[serde(default)]
     pub(super) write: Option<Side>,
-    #[serde(default)]
     pub(super) trim: Option<Side>,
     /// The sum of the three, in their place: `unified_rw_reporting=1`.
-    #[serde(default)]
     pub(super) mixed: Option<Side>,
-    #[serde(default)]
     pub(super) sync: Option<Sync>,
-    #[serde(default)]
     pub(super) job_runtime: Option<f64>,
-    #[serde(default)]
     pub(super) usr_cpu: Option<f64>,
-    #[serde(default)]
     pub(super) sys_cpu: Option<f64>,
-    #[serde(default)]
     pub(super) ctx: Option<f64>,
-    #[serde(default)]
     pub(super) majf: Option<f64>,
-    #[serde(default)]
     pub(super) minf: Option<f64>,
     /// Also there, as `iodepth`, where no `latency_target` was asked.
-    #[serde(default)]
     latency_depth: Option<f64>,
-    #[serde(default)]
     latency_target: Option<f64>,
     /// Set while merging: fio's sum over all clients, which is the whole trial and no job.
     #[serde(skip)]
@@ -177,37 +155,26 @@ impl Job {
     }
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Side {
-    #[serde(default)]
     pub(super) io_bytes: f64,
-    #[serde(default)]
     pub(super) io_kbytes: Option<f64>,
-    #[serde(default)]
     pub(super) bw_bytes: Option<f64>,
-    #[serde(default)]
     pub(super) bw: f64,
-    #[serde(default)]
     pub(super) iops: f64,
-    #[serde(default)]
     pub(super) runtime: f64,
-    #[serde(default)]
     pub(super) total_ios: f64,
-    #[serde(default)]
     pub(super) short_ios: f64,
-    #[serde(default)]
     pub(super) drop_ios: f64,
-    #[serde(default)]
     pub(super) slat_ns: Option<Latency>,
-    #[serde(default)]
     pub(super) clat_ns: Option<Latency>,
-    #[serde(default)]
     pub(super) lat_ns: Option<Latency>,
-    #[serde(default, rename = "slat")]
+    #[serde(rename = "slat")]
     slat_us: Option<Latency>,
-    #[serde(default, rename = "clat")]
+    #[serde(rename = "clat")]
     clat_us: Option<Latency>,
-    #[serde(default, rename = "lat")]
+    #[serde(rename = "lat")]
     lat_us: Option<Latency>,
 }
 
@@ -253,25 +220,21 @@ fn in_ns(ns: Option<&Latency>, us: Option<&Latency>) -> Option<Latency> {
     ns.cloned().or_else(|| us.map(Latency::from_microseconds))
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Sync {
-    #[serde(default)]
     pub(super) total_ios: f64,
-    #[serde(default)]
     pub(super) lat_ns: Option<Latency>,
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Latency {
-    #[serde(default)]
     pub(super) max: f64,
-    #[serde(default)]
     pub(super) mean: f64,
-    #[serde(default, rename = "N")]
+    #[serde(rename = "N")]
     pub(super) n: Option<f64>,
-    #[serde(default)]
     pub(super) percentile: Percentiles,
-    #[serde(default)]
     pub(super) bins: Bins,
 }
 
@@ -315,53 +278,43 @@ pub(super) struct Bins(pub(super) Vec<(u64, u64)>);
 
 impl<'de> Deserialize<'de> for Percentiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Percentiles;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of percentiles")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Percentiles, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(key) = map.next_key::<&str>()? {
-                    match key.parse::<f64>() {
-                        Ok(percent) if percent > 0.0 && percent <= 100.0 => {
-                            entries.push((percent, map.next_value()?));
-                        }
-                        _ => _ = map.next_value::<IgnoredAny>()?,
-                    }
-                }
-                Ok(Percentiles(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
+        let percent = |key: &str| key.parse().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
+        deserializer
+            .deserialize_map(Entries { what: "percentiles", key: percent, found: Vec::new() })
+            .map(Percentiles)
     }
 }
 
 impl<'de> Deserialize<'de> for Bins {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Bins;
+        let bins = Entries { what: "latency bins", key: |key| key.parse().ok(), found: Vec::new() };
+        let mut bins: Vec<(u64, u64)> = deserializer.deserialize_map(bins)?;
+        bins.sort_unstable();
+        Ok(Bins(bins))
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of latency bins")
-            }
+/// Reads those entries of an object whose keys are what is looked for.
+struct Entries<K, V> {
+    what: &'static str,
+    key: fn(&str) -> Option<K>,
+    found: Vec<(K, V)>,
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bins, A::Error> {
-                let mut entries: Vec<(u64, u64)> = Vec::new();
-                while let Some(key) = map.next_key::<&str>()? {
-                    match key.parse::<u64>() {
-                        Ok(ns) => entries.push((ns, map.next_value()?)),
-                        Err(_) => _ = map.next_value::<IgnoredAny>()?,
-                    }
-                }
-                entries.sort_unstable();
-                Ok(Bins(entries))
+impl<'de, K, V: Deserialize<'de>> Visitor<'de> for Entries<K, V> {
+    type Value = Vec<(K, V)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object of {}", self.what)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Vec<(K, V)>, A::Error> {
+        while let Some(key) = map.next_key::<&str>()? {
+            match (self.key)(key) {
+                Some(key) => self.found.push((key, map.next_value()?)),
+                None => _ = map.next_value::<IgnoredAny>()?,
             }
         }
-        deserializer.deserialize_map(Entries)
+        Ok(self.found)
     }
 }

@@ -91,12 +91,7 @@ mod tests {
 
     /// A table of this many rows.
     fn html(rows: usize, of: Of) -> String {
-        let row = |n: usize| TableRow {
-            labels: vec![format!("row {n}")],
-            cells: vec!["1".to_owned()],
-            tone: None,
-            notes: Vec::new(),
-        };
+        let row = |n: usize| TableRow::new(vec![format!("row {n}")], vec!["1".to_owned()]);
         let (labels, columns) = (vec![Head::new("effect", of)], Head::values(["change %"]).collect());
         let table = Table { caption: "c".to_owned(), labels, columns, rows: (1..=rows).map(row).collect() };
         let mut out = String::new();

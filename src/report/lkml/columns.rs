@@ -114,6 +114,7 @@ pub(super) struct Average {
 pub(super) type Nine = [Option<Average>; 9];
 
 /// What the tables are made of.
+#[derive(Default)]
 pub(super) struct Averages<'a> {
     /// Rows in the design's order.
     pub(super) rows: Vec<&'a RowKey>,
@@ -155,13 +156,7 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
         .filter(|of| of.metric.name == "ctx")
         .flat_map(|of| of.arms.into_iter().map(move |arm| (of.row, arm.arm.as_str())))
         .collect();
-    let mut found = Averages {
-        rows: Vec::new(),
-        cells: HashMap::new(),
-        cpu_derived: false,
-        of_all_processes: false,
-        in_kib: false,
-    };
+    let mut found = Averages::default();
     let mut columns: Vec<Column> = Vec::new();
     let mut rows: HashSet<&RowKey> = HashSet::new();
     let mut summed: HashSet<(&RowKey, &str, &str)> = HashSet::new();

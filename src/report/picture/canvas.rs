@@ -1,10 +1,12 @@
 //! A drawing in CSS pixels. Plotters places everything at whole units, so a unit is half a pixel here.
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::palette;
+use super::palette::{self, MUTED};
 use crate::report::html_text::escape;
 
 /// Units a CSS pixel.
@@ -71,7 +73,22 @@ pub(super) fn draw(
     .replace(" font-family=\"sans-serif\"", "")
 }
 
-/// The style of the lines behind a chart.
-pub(super) fn grid_style() -> ShapeStyle {
-    line(palette::GRID, 1.0)
+/// The lines behind a chart, and the numbers beside it in this size; whoever draws it can still leave out parts.
+pub(super) fn mesh<'a, 'b, X, Y, XT, YT, Backend>(
+    chart: &'b mut ChartContext<'a, Backend, Cartesian2d<X, Y>>,
+    letters: f64,
+) -> MeshStyle<'a, 'b, X, Y, Backend>
+where
+    Backend: DrawingBackend + 'a,
+    X: Ranged<ValueType = XT> + ValueFormatter<XT>,
+    Y: Ranged<ValueType = YT> + ValueFormatter<YT>,
+{
+    let mut mesh = chart.configure_mesh();
+    mesh.bold_line_style(line(palette::GRID, 1.0))
+        .light_line_style(TRANSPARENT)
+        .axis_style(TRANSPARENT)
+        .set_all_tick_mark_size(px(3.0))
+        .x_label_style(font(letters, MUTED))
+        .y_label_style(anchored(letters, MUTED, HPos::Right));
+    mesh
 }

@@ -40,3 +40,10 @@ pub(super) struct Picture {
     /// The same for a page as narrow as a phone.
     pub(super) narrow: Option<String>,
 }
+
+/// `row: what, unit`; row and unit may be empty.
+fn title(row: &str, what: &str, unit: &str) -> String {
+    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
+    let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
+    format!("{place}{what}{unit}")
+}

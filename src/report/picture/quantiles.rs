@@ -1,12 +1,11 @@
 //! Latency quantiles of all arms of a row: the tail stretched so that each nine takes the same width.
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
-use super::Picture;
 use super::axis::{Axis, log_ticks};
-use super::canvas::{Drawn, anchored, draw, font, grid_style, px};
-use super::palette::{self, MUTED};
+use super::canvas::{Drawn, draw, mesh, px};
+use super::palette;
+use super::{Picture, title};
 use crate::analyse::QuantileCurve;
 use crate::units::{Unit, format_number};
 
@@ -31,8 +30,7 @@ pub(in crate::report) fn quantiles(
     if !(low > 0.0 && low.is_finite() && high >= low && end > 0.0) {
         return None;
     }
-    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
-    let title = format!("{place}{}", first.kind.metric(first.direction));
+    let title = title(row, &first.kind.metric(first.direction), "");
     let words: Vec<String> = curves.iter().map(|(_, curve)| describe(curve, &name_of(&curve.arm))).collect();
     let label = format!("Latency quantiles of {title}. {}", words.join("; "));
     let svg =
@@ -94,15 +92,7 @@ fn paint(
             Axis::linear(0.0..end, ticks, quantile_label),
             Axis::log(low..high, heights, short_time),
         )?;
-    chart
-        .configure_mesh()
-        .bold_line_style(grid_style())
-        .light_line_style(TRANSPARENT)
-        .axis_style(TRANSPARENT)
-        .set_all_tick_mark_size(px(3.0))
-        .x_label_style(font(11.5, MUTED))
-        .y_label_style(anchored(11.5, MUTED, HPos::Right))
-        .draw()?;
+    mesh(&mut chart, 11.5).draw()?;
     for (arm, points) in lines {
         chart
             .draw_series([PathElement::new(points.clone(), super::canvas::line(palette::arm(*arm), 2.0))])?;

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
 use super::axis::{Axis, round_ticks, tick_decimals, tick_text};
-use super::canvas::{Area, Drawn, anchored, draw, font, grid_style, line, px};
-use super::palette::{self, MUTED};
-use super::{Form, Picture};
+use super::canvas::{Area, Drawn, draw, font, line, mesh, px};
+use super::palette;
+use super::{Form, Picture, title};
 use crate::analyse::{ScalingCurve, ScalingLaw};
 use crate::report::layout::shorten;
 use crate::units::{Scale, Unit, format_number};
@@ -55,9 +54,7 @@ pub(in crate::report) fn scaling(arms: &[ScalingArm<'_>], factor: &str, row: &st
     let scale = Scale::for_column(unit, points().map(|point| point.mean));
     let mut names: Vec<&str> = arms.iter().map(|arm| arm.curve.metric.name.as_str()).collect();
     names.dedup();
-    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
-    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(", {}", scale.symbol) };
-    let title = format!("{place}{} by {factor}{symbol}", names.join(" or "));
+    let title = title(row, &format!("{} by {factor}", names.join(" or ")), &scale.symbol);
     let words: Vec<String> = arms.iter().map(|arm| describe(arm, unit)).collect();
     let label = format!("How it scales: {title}. {}", words.join("; "));
     let drawn = |width: f64| {
@@ -144,16 +141,7 @@ fn paint(
             axis,
             Axis::linear(0.0..high, heights, |y| tick_text(y / scale.divisor, decimals)),
         )?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .bold_line_style(grid_style())
-        .light_line_style(TRANSPARENT)
-        .axis_style(TRANSPARENT)
-        .set_all_tick_mark_size(px(3.0))
-        .x_label_style(font(11.5, MUTED))
-        .y_label_style(anchored(11.5, MUTED, HPos::Right))
-        .draw()?;
+    mesh(&mut chart, 11.5).disable_x_mesh().draw()?;
     for arm in arms {
         let colour = palette::arm(arm.index).mix(0.45);
         let thin = ShapeStyle { color: colour, filled: false, stroke_width: px(1.5) as u32 };
@@ -221,12 +209,7 @@ mod tests {
             max: 1.1e6 * f64::from(*level),
             fitted: true,
         };
-        let metric = Metric {
-            job: String::new(),
-            name: "bw".to_owned(),
-            unit: Unit::BytesPerSecond,
-            better: Better::Higher,
-        };
+        let metric = Metric::new("", "bw", Unit::BytesPerSecond, Better::Higher);
         let points = levels.iter().map(point).collect();
         ScalingCurve { of: Vec::new(), metric, points, law, refused: None }
     }

@@ -1,12 +1,11 @@
 //! Values over the time within a trial: some trials of each arm thin, their mean bold.
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
-use super::Picture;
 use super::axis::{Axis, padded, round_ticks, tick_decimals, tick_text};
-use super::canvas::{Area, Drawn, anchored, draw, font, grid_style, line, px};
-use super::palette::{self, MUTED};
+use super::canvas::{Area, Drawn, draw, line, mesh, px};
+use super::palette;
+use super::{Picture, title};
 use crate::record::Series;
 use crate::units::{Scale, Unit};
 
@@ -52,9 +51,7 @@ pub(in crate::report) fn series(
         return None;
     }
     let scale = Scale::for_column(unit, values().map(|(_, y)| *y));
-    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
-    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(", {}", scale.symbol) };
-    let title = format!("{place}{name}{symbol}");
+    let title = title(row, name, &scale.symbol);
     let words: Vec<String> =
         arms.iter().map(|arm| format!("{}: {} trials", arm.label, arm.trials.len())).collect();
     let label = format!("Over the time within a trial: {title}. {}", words.join("; "));
@@ -113,16 +110,7 @@ fn paint(
             Axis::linear(0.0..end * 1.02, times, |x| format!("{x:.time_decimals$} s")),
             Axis::linear(low..high, heights, |y| tick_text(y / scale.divisor, decimals)),
         )?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .bold_line_style(grid_style())
-        .light_line_style(TRANSPARENT)
-        .axis_style(TRANSPARENT)
-        .set_all_tick_mark_size(px(3.0))
-        .x_label_style(font(11.5, MUTED))
-        .y_label_style(anchored(11.5, MUTED, HPos::Right))
-        .draw()?;
+    mesh(&mut chart, 11.5).disable_x_mesh().draw()?;
     for (arm, trials) in lines {
         let colour = palette::arm(*arm);
         let thin = ShapeStyle { color: colour.mix(0.28), filled: false, stroke_width: px(1.0) as u32 };

@@ -4,10 +4,10 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::Picture;
 use super::axis::{Axis, padded, round_ticks, tick_decimals, tick_text};
-use super::canvas::{Area, Drawn, anchored, draw, fitting, grid_style, line, px};
+use super::canvas::{Area, Drawn, anchored, draw, fitting, line, mesh, px};
 use super::palette::{self, MUTED};
+use super::{Picture, title};
 use crate::analyse::{ArmSummary, Comparison};
 use crate::report::layout::shorten;
 use crate::units::Scale;
@@ -44,9 +44,7 @@ pub(in crate::report) fn trials(
     let (low, high) = (low / scale.divisor, high / scale.divisor);
     let clock = Clock::of(arms);
     let points: Vec<Vec<Point>> = arms.iter().map(|arm| thinned(arm.summary, &clock, &scale, most)).collect();
-    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
-    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(", {}", scale.symbol) };
-    let title = format!("{place}{}{symbol}", comparison.metric.name);
+    let title = title(row, &comparison.metric.name, &scale.symbol);
     let words: Vec<String> = arms
         .iter()
         .map(|arm| {
@@ -188,17 +186,7 @@ impl Chart<'_> {
                 0.0..self.arms.len() as f64,
                 Axis::linear(self.low..self.high, ticks, |y| tick_text(y, decimals)),
             )?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .disable_x_axis()
-            .x_labels(0)
-            .bold_line_style(grid_style())
-            .light_line_style(TRANSPARENT)
-            .axis_style(TRANSPARENT)
-            .set_all_tick_mark_size(px(3.0))
-            .y_label_style(anchored(12.0, MUTED, HPos::Right))
-            .draw()?;
+        mesh(&mut chart, 12.0).disable_x_mesh().disable_x_axis().x_labels(0).draw()?;
         let each = strip / self.arms.len() as f64;
         for (at, arm) in self.arms.iter().enumerate() {
             let colour = palette::arm(arm.index);
@@ -258,16 +246,7 @@ impl Chart<'_> {
                     false => String::new(),
                 }),
             )?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(grid_style())
-            .light_line_style(TRANSPARENT)
-            .axis_style(TRANSPARENT)
-            .set_all_tick_mark_size(px(3.0))
-            .x_label_style(super::canvas::font(12.0, MUTED))
-            .y_label_style(anchored(12.0, MUTED, HPos::Right))
-            .draw()?;
+        mesh(&mut chart, 12.0).disable_x_mesh().draw()?;
         for (at, arm) in self.arms.iter().enumerate() {
             let colour = palette::arm(arm.index);
             let few = points[at].len() <= 120;

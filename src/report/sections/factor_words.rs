@@ -296,7 +296,7 @@ mod tests {
 
     fn metric() -> Metric {
         let unit = Unit::BytesPerSecond;
-        Metric { job: String::new(), name: "write.bw".to_owned(), unit, better: Better::Higher }
+        Metric::new("", "write.bw", unit, Better::Higher)
     }
 
     fn change(factor: &str, from: &str, to: &str) -> Change {
@@ -361,17 +361,8 @@ mod tests {
             delta: 0.02,
             alpha: 0.05,
             rounds: 10,
-            comparisons: Vec::new(),
-            steady: Vec::new(),
-            rankings: Vec::new(),
-            budgets: Vec::new(),
             effects,
-            scaling: Vec::new(),
-            curves: Vec::new(),
-            differences: Vec::new(),
-            noise_floor: None,
-            limits: Vec::new(),
-            caveats: Vec::new(),
+            ..Analysis::default()
         }
     }
 

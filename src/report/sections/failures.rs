@@ -226,12 +226,7 @@ mod tests {
         let (mut run, _) = made_up();
         run.trials.clear();
         for at in 0..2 * rounds {
-            let status = Status::Failed {
-                kind: FailureKind::Passing,
-                reason: "r".to_owned(),
-                command: String::new(),
-                output: String::new(),
-            };
+            let status = Status::failed(FailureKind::Passing, "r");
             run.trials.push(Trial {
                 cell: at % 2,
                 round: at / 2,

@@ -184,12 +184,7 @@ pub(super) mod tests {
         };
         let curve = |arm: &str| ScalingCurve {
             of: vec![("direct".to_owned(), arm.to_owned())],
-            metric: Metric {
-                job: String::new(),
-                name: "write.bw".to_owned(),
-                unit: Unit::BytesPerSecond,
-                better: Better::Higher,
-            },
+            metric: Metric::new("", "write.bw", Unit::BytesPerSecond, Better::Higher),
             points: [1, 2, 8].map(point).to_vec(),
             law: law.cloned(),
             refused: refused.cloned(),

@@ -74,7 +74,7 @@ fn row(label: &str, of: &Evidence, scale: &Scale) -> TableRow {
         },
     );
     let cells = vec![with_unit(ns(of.baseline), scale), with_unit(ns(of.candidate), scale), change];
-    TableRow { labels: vec![label.to_owned()], cells, tone: None, notes: Vec::new() }
+    TableRow::new(vec![label.to_owned()], cells)
 }
 
 pub(super) fn name(stage: RequestStage) -> &'static str {

@@ -208,7 +208,7 @@ mod tests {
         WatchingPrice {
             row: RowKey { levels: vec![("direct".to_owned(), direct.to_owned())], job: job.clone() },
             by: String::new(),
-            metric: Metric { job, name, unit: Unit::BytesPerSecond, better: Better::Higher },
+            metric: Metric::new(job, name, Unit::BytesPerSecond, Better::Higher),
             rounds: 4,
             estimate,
             interval: Interval { estimate, low: estimate - 0.014, high: estimate + 0.014 },

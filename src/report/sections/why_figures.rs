@@ -64,12 +64,7 @@ pub(super) fn locks(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> Op
             )
         };
         let cells = ["locks.at.", "locks.waits_at.", "locks.longest_at."].map(of).to_vec();
-        Some(TableRow {
-            labels: vec![one_line(&kind_words(kind)), one_line(caller)],
-            cells,
-            tone: None,
-            notes: Vec::new(),
-        })
+        Some(TableRow::new(vec![one_line(&kind_words(kind)), one_line(caller)], cells))
     };
     let one = one(budget);
     let columns = [format!("time {one}"), format!("waits {one}"), "longest".to_owned()];

@@ -9,14 +9,14 @@ use std::io::Error;
 use std::os::fd::AsRawFd;
 
 use crate::engine::native::aio_abi::{
-    IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
+    AioContext, IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
 };
 use crate::engine::native::clock::Clock;
 use crate::workload::Job;
 
 /// A context with a buffer a slot, as the job asks.
 pub(super) struct Context {
-    context: libc::c_ulong,
+    context: AioContext,
     blocks: Vec<Iocb>,
     addresses: Vec<*mut Iocb>,
     events: Vec<IoEvent>,
@@ -44,15 +44,8 @@ impl Context {
         };
         let blocks: Vec<_> = memory[skew..].chunks_exact_mut(length).take(depth).map(of_slot).collect();
         let batch = (job.depth.submit as usize).clamp(1, depth);
-        let mut context: libc::c_ulong = 0;
-        #[expect(unsafe_code, reason = "libc has no wrapper for io_setup")]
-        // SAFETY: the kernel writes one word to `context`, which is zero as it demands.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) };
-        if made < 0 {
-            return Err(Error::last_os_error());
-        }
         Ok(Context {
-            context,
+            context: AioContext::new(job.depth.iodepth.max(1))?,
             blocks,
             addresses: Vec::with_capacity(batch),
             events: vec![IoEvent::default(); batch],
@@ -85,7 +78,7 @@ impl Context {
             let left = &mut self.addresses[submitted..];
             #[expect(unsafe_code, reason = "the kernel writes to buffers behind its back")]
             // SAFETY: the control blocks live as long as this does, with the buffers they name.
-            let taken = unsafe { io_submit(self.context, left) };
+            let taken = unsafe { io_submit(&self.context, left) };
             submitted += taken?;
         }
         black_box(self.clock.now_ns());
@@ -103,7 +96,7 @@ impl Context {
         let (mut left, mut shortest) = (count, self.length);
         while left > 0 {
             let missing = left.min(self.events.len());
-            let got = io_getevents(self.context, missing, &mut self.events[..missing], None)?;
+            let got = io_getevents(&self.context, missing, &mut self.events[..missing], None)?;
             black_box(self.clock.now_ns());
             for event in &self.events[..got] {
                 let moved = u32::try_from(event.result)
@@ -114,15 +107,5 @@ impl Context {
         }
         self.in_flight -= count;
         Ok(shortest)
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        #[expect(unsafe_code, reason = "libc has no wrapper for io_destroy")]
-        // SAFETY: a context made by io_setup and not used afterwards; io_destroy waits for what is in flight.
-        unsafe {
-            libc::syscall(libc::SYS_io_destroy, self.context);
-        }
     }
 }

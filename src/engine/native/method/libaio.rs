@@ -8,9 +8,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::{ALARM, Asynchronous, Completion, Operation, Transfer, last_errno};
+use super::{ALARM, Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::aio_abi::{
-    IOCB_CMD_POLL, IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
+    AioContext, IOCB_CMD_POLL, IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
 };
 use crate::engine::native::buffers::Buffers;
 use crate::workload::MethodOptions;
@@ -21,7 +21,7 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// An AIO context with a control block a slot.
 pub(in super::super) struct Libaio {
-    context: libc::c_ulong,
+    context: AioContext,
     /// `nowait`: RWF_NOWAIT for every transfer.
     flags: i32,
     blocks: Box<[Iocb]>,
@@ -46,17 +46,9 @@ impl Libaio {
     /// EAGAIN over /proc/sys/fs/aio-max-nr, ENOSYS without CONFIG_AIO.
     pub(in super::super) fn new(depth: u32, options: MethodOptions) -> Result<Libaio, Errno> {
         let depth = depth.max(1);
-        let mut context: libc::c_ulong = 0;
-        #[expect(unsafe_code, reason = "libc has no wrapper for io_setup")]
-        // SAFETY: the kernel writes one word to `context`, which is zero as it demands.
-        let result =
-            unsafe { libc::syscall(libc::SYS_io_setup, libc::c_long::from(depth) + 1, &raw mut context) };
-        if result < 0 {
-            return Err(last_errno());
-        }
         let slots = depth as usize;
         Ok(Libaio {
-            context,
+            context: AioContext::new(depth + 1)?,
             flags: if options.no_wait { libc::RWF_NOWAIT } else { 0 },
             blocks: vec![Iocb::default(); slots].into_boxed_slice(),
             only: Iocb::default(),
@@ -112,7 +104,7 @@ impl Asynchronous for Libaio {
     fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         // The kernel has copied it when the call returns: one is enough, and stays in the processor's caches.
         self.only = control_block(transfer, buffers, self.flags)?;
-        if hand_over(self.context, &mut [&raw mut self.only]) == Ok(1) {
+        if hand_over(&self.context, &mut [&raw mut self.only]) == Ok(1) {
             self.outstanding += 1;
             return Ok(());
         }
@@ -189,7 +181,7 @@ impl Libaio {
     fn submit_from(&mut self, from: &mut usize) -> Result<(), Errno> {
         let mut refused = 0;
         while *from < self.queued.len() {
-            match hand_over(self.context, &mut self.queued[*from..]) {
+            match hand_over(&self.context, &mut self.queued[*from..]) {
                 Ok(n) if n > 0 => {
                     let taken = &self.queued[*from..*from + n];
                     self.outstanding += taken.len();
@@ -259,7 +251,7 @@ impl Libaio {
             tv_nsec: libc::c_long::from(most.subsec_nanos()),
         });
         let room = max.min(self.events.len());
-        io_getevents(self.context, min, &mut self.events[..room], time.as_ref())
+        io_getevents(&self.context, min, &mut self.events[..room], time.as_ref())
     }
 
     /// What one of `events` tells; `None`: it is the alarm's.
@@ -298,22 +290,11 @@ fn control_block(transfer: &Transfer<'_>, buffers: &Buffers, flags: i32) -> Resu
 
 /// Hands over blocks of a [`Libaio`], and says how many of them, the first ones, were taken.
 #[inline]
-fn hand_over(context: libc::c_ulong, blocks: &mut [*mut Iocb]) -> Result<usize, Errno> {
+fn hand_over(context: &AioContext, blocks: &mut [*mut Iocb]) -> Result<usize, Errno> {
     #[expect(unsafe_code, reason = "the kernel writes to buffers behind its back")]
     // SAFETY: its blocks live as long as it does, and nobody touches a slot's buffer until its completion is reaped.
     unsafe {
         io_submit(context, blocks)
-    }
-}
-
-impl Drop for Libaio {
-    fn drop(&mut self) {
-        #[expect(unsafe_code, reason = "libc has no wrapper for io_destroy")]
-        // SAFETY: a context made by io_setup and not used afterwards; io_destroy waits for what is in flight, so
-        // that no buffer is written to later.
-        unsafe {
-            libc::syscall(libc::SYS_io_destroy, self.context);
-        }
     }
 }
 

@@ -50,6 +50,14 @@ struct Mapped {
     left_dirty: bool,
 }
 
+impl Mapped {
+    /// A region of which nothing is mapped yet.
+    fn nothing_of(first: u64, end: u64) -> Mapped {
+        let base = std::ptr::null_mut();
+        Mapped { first, end, base, from: first, length: 0, durable: false, left_dirty: false }
+    }
+}
+
 impl Mmap {
     /// Maps the regions of `instance` in its open `files`.
     ///
@@ -81,15 +89,7 @@ impl Mmap {
                 return Err(Failure::Setting { job: region.path.display().to_string(), what });
             }
             let first = region.offset / page * page;
-            let mut one = Mapped {
-                first,
-                end,
-                base: std::ptr::null_mut(),
-                from: first,
-                length: 0,
-                durable: false,
-                left_dirty: false,
-            };
+            let mut one = Mapped::nothing_of(first, end);
             one.map(file.as_fd(), &rule, first, end.max(first + 1) - first)
                 .or_else(|_| one.map(file.as_fd(), &rule, first, rule.window(first, end)))
                 .map_err(|errno| Failure::File {
@@ -279,15 +279,7 @@ mod tests {
 
     fn one(file: &File, rule: &Rule, bytes: u64) -> Mmap {
         mapping_fault::handle();
-        let mut mapped = Mapped {
-            first: 0,
-            end: bytes,
-            base: std::ptr::null_mut(),
-            from: 0,
-            length: 0,
-            durable: false,
-            left_dirty: false,
-        };
+        let mut mapped = Mapped::nothing_of(0, bytes);
         mapped.map(file.as_fd(), rule, 0, rule.window(0, bytes)).unwrap();
         let rule = Rule { advice: None, ..*rule };
         Mmap { files: vec![mapped], rule }
@@ -342,15 +334,7 @@ mod tests {
         file.set_len(1 << 20).unwrap();
         // Refused (EINVAL) for a mapping of a file that is shared.
         let rule = Rule { advice: Some(Advice::LinuxWipeOnFork), ..RULE };
-        let mut one = Mapped {
-            first: 0,
-            end: 1 << 20,
-            base: std::ptr::null_mut(),
-            from: 0,
-            length: 0,
-            durable: false,
-            left_dirty: false,
-        };
+        let mut one = Mapped::nothing_of(0, 1 << 20);
         assert_eq!(one.map(file.as_fd(), &rule, 0, 1 << 20), Err(Errno::INVAL));
         assert_eq!(one.length, 0);
     }
