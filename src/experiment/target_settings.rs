@@ -3,13 +3,15 @@
 //! Enters: `key = value` pairs from `[target]`, `--target` and levels. Leaves: one [`TargetSettings`]. What exists on this
 //! machine is not known here.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::device_spec::Device;
+use super::filesystem_options;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
-use super::target_names::{target_key, unknown_target_key};
+use super::target_names::{of_one_filesystem, target_key, unknown_target_key};
 pub use crate::catalog::Filesystem;
 use crate::catalog::{LauncherKind, Smallest};
 use crate::units::parse_bytes;
@@ -65,6 +67,9 @@ pub struct TargetSettings {
     pub mkfs: Vec<String>,
     /// Options of mount.
     pub mount: Vec<String>,
+    /// What takes the place of these two with one filesystem: words by key (`mkfs.xfs`); empty in a cell, whose filesystem is known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub per_fs: BTreeMap<String, Vec<String>>,
     /// What the files start as; `None`: what the job says.
     pub state: Option<FileState>,
     /// XFS's extent-size hint in bytes, inherited by every file; `None`: none.
@@ -98,16 +103,9 @@ impl TargetSettings {
                     })?),
                 };
             }
-            "mkfs" => {
-                let words =
-                    shlex::split(value).ok_or_else(|| format!("mkfs={value}: a quote is not closed"))?;
-                self.mkfs = if is_default(value) { Vec::new() } else { words };
-            }
-            "mount" => {
-                let options = value.split(',').map(str::trim).filter(|option| !option.is_empty());
-                self.mount =
-                    if is_default(value) { Vec::new() } else { options.map(str::to_owned).collect() };
-            }
+            "mkfs" => self.mkfs = filesystem_options::words("mkfs", value)?,
+            "mount" => self.mount = filesystem_options::words("mount", value)?,
+            own if of_one_filesystem(own).is_some() => self.set_for_one(own, value)?,
             "extsize" => self.extsize = hint_bytes(value)?,
             "state" => {
                 self.state = match value {
@@ -208,38 +206,6 @@ impl TargetSettings {
             Fresh::Trial => false,
         };
         if each { format!("round {round}") } else { String::new() }
-    }
-
-    /// In words, a line each: what is made, with what, how often; empty where nothing is.
-    #[must_use]
-    pub fn described(&self) -> Vec<String> {
-        let mut lines = self.guest.described();
-        let device = self.device.as_ref().filter(|_| !self.is_in_memory());
-        let fresh = match self.fresh.unwrap_or_default() {
-            Fresh::Trial => "for each trial",
-            Fresh::Round => "for each round",
-            Fresh::Run if self.launcher().descriptor().made_for_the_run => {
-                "for each round, which run means in a guest"
-            }
-            Fresh::Run => "once",
-        };
-        match (self.fs, device) {
-            (Some(fs), None) => lines.push(format!("{} in memory, made {fresh}", fs.name())),
-            (Some(fs), Some(device)) => lines.push(format!("{} on {device}, made {fresh}", fs.name())),
-            (None, Some(device)) if self.makes() => lines.push(format!("{device}, made {fresh}")),
-            (None, _) if !self.knobs.is_empty() => lines.push("settings, for each trial".to_owned()),
-            (None, _) => {}
-        }
-        if let Some(Device::Block(path)) = device {
-            lines.push(format!("everything on {} is erased (named with --destroy)", path.display()));
-        }
-        for (name, values, glue) in [("mkfs", &self.mkfs, " "), ("mount", &self.mount, ",")] {
-            lines.extend((!values.is_empty()).then(|| format!("{name}: {}", values.join(glue))));
-        }
-        lines.extend(self.extsize.map(|bytes| format!("extsize: {bytes} bytes for every file")));
-        lines.extend(self.impossible().map(|reason| format!("skipped: {reason}")));
-        lines.extend(self.knobs.iter().map(|knob| format!("{} = {}", knob.path, knob.value)));
-        lines
     }
 
     /// What no machine can do, so that trials of it are skipped with this reason; other levels may go on.
@@ -363,7 +329,7 @@ fn hint_bytes(value: &str) -> Result<Option<u64>, String> {
 }
 
 /// A level that adds nothing; an empty one cannot be written.
-fn is_default(value: &str) -> bool {
+pub(super) fn is_default(value: &str) -> bool {
     matches!(value, "default" | "defaults" | "")
 }
 
@@ -418,23 +384,6 @@ mod tests {
             let message = of(&[(key, value)]).unwrap_err();
             assert!(message.contains(expected), "{key}={value}: {message}");
         }
-    }
-
-    #[test]
-    fn a_target_is_told_in_words() {
-        let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().described().join("; ");
-        assert_eq!(said(&[("device", "/")]), "");
-        assert_eq!(said(&[("fs", "tmpfs"), ("device", "loop:1g")]), "tmpfs in memory, made for each trial");
-        assert_eq!(
-            said(&[("fs", "xfs"), ("device", "/dev/no"), ("mount", "a,b"), ("scheduler", "none")]),
-            "xfs on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy); \
-             mount: a,b; queue/scheduler = none"
-        );
-        let once = [("fs", "xfs"), ("device", "ram:1g"), ("fresh", "run")];
-        assert_eq!(said(&once), "xfs on ram:1g, made once");
-        let mut booted = of(&once).unwrap();
-        booted.guest.kernel = Some("/boot/vmlinuz".into());
-        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round, which run means in a guest");
     }
 
     #[test]

@@ -125,8 +125,12 @@ fn tools<'e>(experiment: &'e Value) -> Vec<(&'e str, &'e str, &'e Value)> {
 /// The target of all trials: `target.fs`, `target.scheduler`.
 fn target(experiment: &Value, facts: &mut HostFacts) {
     let Some(Value::Object(target)) = experiment.get("target") else { return };
-    for (key, value) in target.iter().filter(|(key, _)| !matches!(key.as_str(), "guest" | "knobs")) {
+    for (key, value) in target.iter().filter(|(key, _)| !matches!(key.as_str(), "guest" | "knobs" | "per_fs"))
+    {
         facts.extend(plain(value).map(|value| (format!("target.{key}"), value)));
+    }
+    for (key, words) in target.get("per_fs").and_then(Value::as_object).into_iter().flatten() {
+        facts.set(format!("target.{key}"), plain(words).unwrap_or_else(|| "default".to_owned()));
     }
     for knob in target.get("knobs").and_then(Value::as_array).into_iter().flatten() {
         facts.set(format!("target.{}", knob_name(text(knob, "path"))), text(knob, "value"));
@@ -253,7 +257,8 @@ mod tests {
         let experiment = serde_json::json!({
             "command": ["sh", "-c", "a b"],
             "engine": "native",
-            "target": { "device": "loop:1g", "fs": null, "mkfs": [], "mount": ["noatime"], "guest": { "cpus": 2 } },
+            "target": { "device": "loop:1g", "fs": null, "mkfs": [], "mount": ["noatime"],
+                "per_fs": { "mkfs.xfs": ["-m", "reflink=0"], "mount.ext4": [] }, "guest": { "cpus": 2 } },
             "job": { "text": "[global]\nbs=4k ; no\n[a]\nrw=write\ndirect\n[b]\n# rw=read\nrw = read\n" },
         });
         let one = Factor::new("scheduler", vec!["none".to_owned()]);
@@ -271,7 +276,9 @@ mod tests {
                 ("job.rw[b]", "read"),
                 ("scheduler", "none"),
                 ("target.device", "loop:1g"),
+                ("target.mkfs.xfs", "-m reflink=0"),
                 ("target.mount", "noatime"),
+                ("target.mount.ext4", "default"),
             ]
         );
     }

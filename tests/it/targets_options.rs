@@ -1,0 +1,63 @@
+//! Options of targets that hold for one filesystem or device alone.
+
+use std::collections::BTreeSet;
+
+use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::{JOB, can_make, fact, left_behind, run, succeed};
+
+#[test]
+fn each_filesystem_is_made_with_options_of_its_own() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let on = ["run", "job.fio", "-q", "--rounds", "1", "-t", "loop:310m", "--vary", "fs=xfs,ext4"];
+    // -m of mkfs.ext4 is another option; what is for all is not used with XFS.
+    let options = ["-t", "mkfs=-m 1", "-t", "mkfs.xfs=-m reflink=0", "-t", "mount.ext4=nodelalloc"];
+    succeed(&sandbox, &[&on[..], &options].concat());
+    assert_eq!(fact(&sandbox, "1", 0, "mkfs.command"), "mkfs.xfs -m 'reflink=0' DEVICE");
+    assert_eq!(fact(&sandbox, "1", 1, "mkfs.command"), "mkfs.ext4 -m 1 DEVICE");
+    let mounted = [0, 1].map(|cell| fact(&sandbox, "1", cell, "mount.options").contains("nodelalloc"));
+    assert_eq!(mounted, [false, true]);
+    // As levels, from a file: the report says which rows compare nothing.
+    let table = "job = \"job.fio\"\n[target]\ndevice = \"loop:310m\"\n\"mount.xfs\" = \"noatime\"\n";
+    sandbox.write("e.toml", table);
+    let levels = ["--rounds", "1", "--vary", "mkfs.xfs=default,-m reflink=0", "--vary", "fs=xfs,ext4"];
+    let output = run(&sandbox, &[&["run", "e.toml"][..], &levels].concat());
+    let said = errors(&output);
+    assert!(output.status.success(), "{said}");
+    let same = "mkfs.xfs=default and mkfs.xfs=-m reflink=0 are the same trial in some rows: with fs=ext4";
+    assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(same), "{said}");
+    let notes = sandbox.export("2").notes;
+    assert!(notes.iter().any(|note| note.to_string().starts_with(same)), "{notes:?}");
+    assert_eq!(
+        [0, 1, 2, 3].map(|cell| fact(&sandbox, "2", cell, "mkfs.command")),
+        ["mkfs.xfs DEVICE", "mkfs.ext4 DEVICE", "mkfs.xfs -m 'reflink=0' DEVICE", "mkfs.ext4 DEVICE"]
+    );
+    assert!(fact(&sandbox, "2", 0, "mount.options").contains("noatime"));
+    assert!(!fact(&sandbox, "2", 1, "mount.options").contains("noatime"));
+    let plan = succeed(&sandbox, &[&["run", "e.toml", "--plan"][..], &levels].concat());
+    assert_eq!(plan.matches("ext4 on loop:310m, made for each trial").count(), 1, "{plan}");
+    assert!(plan.contains("    mkfs: -m reflink=0\n    mount: noatime\n"), "{plan}");
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
+}
+
+#[test]
+fn options_of_a_filesystem_that_no_cell_has_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let on = ["run", "job.fio", "-q", "-t", "loop:310m", "--vary", "fs=xfs,ext4", "-t"];
+    for (option, words) in [
+        ("mkfs.btrfs=-n 4k", "mkfs.btrfs is given, but no cell has fs=btrfs"),
+        ("mount.tmpfs=size=1g", "mount.tmpfs is given, but no cell has fs=tmpfs"),
+        ("mkfs.tmpfs=x", "tmpfs has no mkfs"),
+        ("mkfs.zfs=x", "mkfs.zfs: assay makes no zfs; write one of mkfs.xfs"),
+    ] {
+        let output = run(&sandbox, &[&on[..], &[option]].concat());
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words) && said.contains("hint: "), "{said}");
+    }
+    assert_eq!(sandbox.names(), BTreeSet::from(["job.fio".to_owned()]));
+}
