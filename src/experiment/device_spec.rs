@@ -35,7 +35,7 @@ pub enum DeviceKind {
 /// Kinds with their names, the size when none is given, and the options each has; an empty list: any name, which the
 /// driver judges.
 const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 8] = [
-    (DeviceKind::Loop, "loop", None, &["direct_io", "block_size"]),
+    (DeviceKind::Loop, "loop", None, &["direct_io", "block_size", "fallocate"]),
     (DeviceKind::Zram, "zram", None, &["algorithm"]),
     (DeviceKind::Ram, "ram", None, &["none"]),
     (DeviceKind::Pmem, "pmem", None, &["none"]),
@@ -133,6 +133,18 @@ impl Device {
                 Ok(Device::File(path))
             }
             Err(error) => Err(no_such(text, first, &error)),
+        }
+    }
+
+    /// Bytes that are allocated when it is made; 0: as they are written.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        match self {
+            Device::Made { kind: DeviceKind::Loop, bytes, options } => {
+                let asked = options.iter().rfind(|(name, _)| name == "fallocate");
+                asked.filter(|(_, value)| value == "1").map_or(0, |_| *bytes)
+            }
+            _ => 0,
         }
     }
 
@@ -245,6 +257,8 @@ mod tests {
         let device = Device::Made { kind: DeviceKind::Loop, bytes: 256 << 20, options };
         assert_eq!(parse("loop:256m:direct_io=0").unwrap(), device);
         assert_eq!(device.to_string(), "loop:256m:direct_io=0");
+        let allocated = |text: &str| parse(text).unwrap().allocated_bytes();
+        assert_eq!(["loop:1m:fallocate=1", "loop:1m:fallocate=0", "loop:1m"].map(allocated), [1 << 20, 0, 0]);
         assert_eq!(parse("null_blk").unwrap().to_string(), "null_blk:4g");
         assert_eq!(parse("null_blk:irqmode=2").unwrap().to_string(), "null_blk:4g:irqmode=2");
     }

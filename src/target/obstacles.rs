@@ -133,7 +133,8 @@ fn device(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Option<
     match kind {
         DeviceKind::Loop => {
             let wrong = || loop_device::Wish::read(*bytes, options).err();
-            loop_device::obstacle().or_else(wrong).or_else(|| room(*bytes, below))
+            let blocks = || loop_device::cannot_allocate(below).filter(|_| device.allocated_bytes() > 0);
+            loop_device::obstacle().or_else(wrong).or_else(|| room(*bytes, below)).or_else(blocks)
         }
         DeviceKind::Zram => zram::obstacle(),
         DeviceKind::Ram => ramdisk::obstacle(*bytes, taken(settings, named)),

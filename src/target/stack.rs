@@ -22,6 +22,9 @@ use crate::experiment::{
     DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, MOUNT_POINT, TargetSettings,
 };
 
+/// The file behind a loop device.
+const IMAGE: &str = "image";
+
 /// Facts by name.
 type Facts = BTreeMap<String, String>;
 
@@ -76,6 +79,12 @@ impl Builder<'_> {
             }
             (None, _) => {}
         }
+        if matches!(self.settings.device, Some(Device::Made { kind: DeviceKind::Loop, .. }))
+            && device.is_some()
+        {
+            let is_whole = loop_device::is_allocated(&self.directory.join(IMAGE));
+            facts.insert("loop.fallocate".to_owned(), u8::from(is_whole).to_string());
+        }
         self.journal.reached("stack");
         Ok(Built { facts, notes })
     }
@@ -93,11 +102,15 @@ impl Builder<'_> {
         };
         match kind {
             DeviceKind::Loop => {
-                let image = self.directory.join("image");
+                let image = self.directory.join(IMAGE);
                 let wish = loop_device::Wish::read(bytes, options)?;
                 self.journal.begin(Some(self.name), Made::Loop { image: image.clone(), inode: None })?;
                 let (file, inode) = loop_device::make_image(&image, wish)?;
-                self.journal.now_known(Made::Loop { image, inode: Some(inode) })?;
+                self.journal.now_known(Made::Loop { image: image.clone(), inode: Some(inode) })?;
+                self.journal.reached("image");
+                if wish.allocated {
+                    loop_device::allocate(&file, &image, wish.bytes)?;
+                }
                 let made = loop_device::attach(&file, wish)?;
                 notes.extend(loop_device::not_as_wished(&made, wish));
                 Ok(made)
@@ -125,6 +138,17 @@ impl Builder<'_> {
                 guest_disk::take(kind, bytes, device.cache().unwrap_or_default())
             }
         }
+    }
+
+    /// mkfs discards its device first, which makes holes in the file behind a loop device.
+    fn fill_holes(&self) -> Result<(), TargetError> {
+        let bytes = self.settings.device.as_ref().map_or(0, Device::allocated_bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let image = self.directory.join(IMAGE);
+        let file = OpenOptions::new().write(true).open(&image);
+        loop_device::allocate(&file.map_err(TargetError::io("cannot open", &image))?, &image, bytes)
     }
 
     /// The job finds the device under a name that is known before it is made.
@@ -165,6 +189,7 @@ impl Builder<'_> {
                 mkfs::clear_ends(other).map_err(TargetError::io("cannot clear", other))?;
             }
             let (command, version) = mkfs::make(fs, &settings.mkfs, device)?;
+            self.fill_holes()?;
             if foreign {
                 self.journal.now_known(made(mkfs::identity(fs, device)))?;
             }

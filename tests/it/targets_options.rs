@@ -1,9 +1,10 @@
 //! Options of targets that hold for one filesystem or device alone.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use crate::sandbox::{Sandbox, errors};
-use crate::target_bench::{JOB, can_make, fact, left_behind, run, succeed};
+use crate::target_bench::{JOB, can_make, fact, kill_all, left_behind, paused_at, run, succeed};
 
 #[test]
 fn each_filesystem_is_made_with_options_of_its_own() {
@@ -41,6 +42,66 @@ fn each_filesystem_is_made_with_options_of_its_own() {
     assert_eq!(plan.matches("ext4 on loop:310m, made for each trial").count(), 1, "{plan}");
     assert!(plan.contains("    mkfs: -m reflink=0\n    mount: noatime\n"), "{plan}");
     assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
+}
+
+#[test]
+fn a_loop_device_has_its_blocks_before_it_is_written() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let words = ["run", "job.fio", "-q", "--rounds", "1", "-t", "fs=ext4"];
+    let levels = ["--vary", "device=loop:48m,loop:48m:fallocate=1"];
+    succeed(&sandbox, &[&words[..], &levels].concat());
+    // mkfs.ext4 discards its device.
+    assert_eq!([0, 1].map(|cell| fact(&sandbox, "1", cell, "loop.fallocate")), ["0", "1"]);
+    // Killed in the middle, too.
+    let level = ["--vary", "bs=4k,8k", "-t", "loop:48m:fallocate=1"];
+    let mut child = paused_at(&sandbox, "image", &[&words[..], &level].concat());
+    kill_all(&sandbox);
+    child.wait().unwrap();
+    succeed(&sandbox, &["cleanup"]);
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
+    // Together they are more than there is.
+    let place = rustix::fs::statvfs(sandbox.path()).unwrap();
+    let each = (place.f_bavail * place.f_frsize / 5 * 3) >> 20;
+    let level = format!("device=loop:{each}m:fallocate=1,loop:{}m:fallocate=1", each + 1);
+    let output = run(&sandbox, &[&words[..], &["--vary", &level, "-t", "fresh=round", "--plan"]].concat());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("loop: fallocate=1 takes ") && said.contains("hint: make the devices smaller"),
+        "{said}"
+    );
+    succeed(&sandbox, &[&words[..], &["--vary", &level, "--plan"]].concat());
+}
+
+/// Where a filesystem cannot, this is refused before anything is made.
+#[test]
+fn what_cannot_allocate_is_refused_before_the_run() {
+    // ramfs has no fallocate.
+    let sandbox = Sandbox::new();
+    let place = sandbox.path().join("memory");
+    std::fs::create_dir(&place).unwrap();
+    if !can_make() {
+        return;
+    }
+    sandbox.write("job.fio", JOB);
+    let mounted = Command::new("mount").args(["-t", "ramfs", "none"]).arg(&place).status().unwrap();
+    assert!(mounted.success());
+    let output = run(
+        &sandbox,
+        &["run", "job.fio", "-q", "--vary", "bs=4k,8k", "-t", "loop:8m:fallocate=1", "--directory", "memory"],
+    );
+    assert!(Command::new("umount").arg(&place).status().unwrap().success());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("cannot allocate blocks before they are written") && said.contains("hint: --directory"),
+        "{said}"
+    );
+    assert!(!sandbox.path().join("assay.db").exists());
 }
 
 #[test]
