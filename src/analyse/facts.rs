@@ -135,6 +135,7 @@ fn follows(factor: &str, fact: &str) -> bool {
         // So is what a machine has of both.
         "cpus" | "memory" => matches!(part, "cpu" | "memory" | "fs" | "mount"),
         "kernel_args" => matches!(part, "kernel" | "cpu" | "memory" | "fs" | "mount" | "clocksource"),
+        "log" => matches!(part, "mount" | "mkfs" | "fs" | "below") || fact == "device.members",
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
         "scheduler" => part == "queue",
@@ -162,6 +163,8 @@ mod tests {
             ("patch", "kernel.patch_digest"),
             ("rev", "kernel.release"),
             ("config", "io_uring.available"),
+            ("log", "mount.options"),
+            ("log", "device.members"),
         ] {
             assert!(follows(factor, fact), "{factor}: {fact}");
         }

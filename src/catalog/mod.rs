@@ -25,7 +25,7 @@ pub use engine_descriptor::{
     EngineDescriptor, LimitedBy, Output, Reaches, Runs, SectionMetric, Settings, Together,
 };
 pub use engine_kind::{EngineKind, tool_names};
-pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
+pub use filesystem::{Filesystem, FilesystemDescriptor, LogDevice, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};
 pub use observers::{

@@ -35,7 +35,9 @@ pub use kernel_source::{KernelSource, SOURCE_KEYS};
 pub use recipe_table::RecipeTable;
 pub use stop_rule::MAX_ROUNDS;
 pub use target_names::{TARGET_KEYS, nearest_target_key, of_no_filesystem, of_one_filesystem, target_key};
-pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
+pub use target_settings::{
+    DEVICE_LINK, FileState, Filesystem, Fresh, Knob, LOG_LINK, MOUNT_POINT, TargetSettings,
+};
 pub use tool_settings::ToolSettings;
 pub use watched::{OBSERVE_KEY, observers};
 pub use written::{CommandLine, VARY_IS_V};

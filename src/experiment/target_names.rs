@@ -6,13 +6,13 @@ use crate::catalog::Filesystem;
 use crate::workload::nearest;
 
 /// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 19] = [
-    "device", "fs", "mkfs", "mount", "extsize", "state", "fresh", "scheduler", "nr_requests", "read_ahead",
-    "kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules",
+pub const TARGET_KEYS: [&str; 20] = [
+    "device", "fs", "mkfs", "mount", "log", "extsize", "state", "fresh", "scheduler", "nr_requests",
+    "read_ahead", "kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules",
 ];
 
 /// Names that other tools have for these settings, or that people say.
-const OTHER_NAMES: [(&str, &str); 23] = [
+const OTHER_NAMES: [(&str, &str); 25] = [
     ("filesystem", "fs"),
     ("filesys", "fs"),
     ("fstype", "fs"),
@@ -20,6 +20,8 @@ const OTHER_NAMES: [(&str, &str); 23] = [
     ("mount_options", "mount"),
     ("dev", "device"),
     ("disk", "device"),
+    ("logdev", "log"),
+    ("journal_device", "log"),
     ("extent_size", "extsize"),
     ("files", "state"),
     ("elevator", "scheduler"),

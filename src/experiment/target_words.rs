@@ -21,13 +21,18 @@ impl TargetSettings {
         };
         match (self.fs, device) {
             (Some(fs), None) => lines.push(format!("{} in memory, made {fresh}", fs.name())),
-            (Some(fs), Some(device)) => lines.push(format!("{} on {device}, made {fresh}", fs.name())),
+            (Some(fs), Some(device)) => {
+                let log = self.log.as_ref().map(|log| format!(", its log on {log}")).unwrap_or_default();
+                lines.push(format!("{} on {device}{log}, made {fresh}", fs.name()));
+            }
             (None, Some(device)) if self.makes() => lines.push(format!("{device}, made {fresh}")),
             (None, _) if !self.knobs.is_empty() => lines.push("settings, for each trial".to_owned()),
             (None, _) => {}
         }
-        if let Some(Device::Block(path)) = device {
-            lines.push(format!("everything on {} is erased (named with --destroy)", path.display()));
+        for device in device.into_iter().chain(&self.log) {
+            if let Device::Block(path) = device {
+                lines.push(format!("everything on {} is erased (named with --destroy)", path.display()));
+            }
         }
         for (name, values, glue) in [("mkfs", &self.mkfs, " "), ("mount", &self.mount, ",")] {
             lines.extend((!values.is_empty()).then(|| format!("{name}: {}", values.join(glue))));
@@ -60,6 +65,11 @@ mod tests {
             said(&[("fs", "xfs"), ("device", "/dev/no"), ("mount", "a,b"), ("scheduler", "none")]),
             "xfs on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy); \
              mount: a,b; queue/scheduler = none"
+        );
+        let log = said(&[("fs", "xfs"), ("device", "loop:1g"), ("log", "/dev/no")]);
+        assert_eq!(
+            log,
+            "xfs on loop:1g, its log on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy)"
         );
         let once = [("fs", "xfs"), ("device", "ram:1g"), ("fresh", "run")];
         assert_eq!(said(&once), "xfs on ram:1g, made once");

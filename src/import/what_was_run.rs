@@ -11,7 +11,7 @@ use crate::record::{Factor, HostFacts};
 /// Options of a job that become facts; a job has fewer.
 const MOST_OPTIONS: usize = 256;
 /// Settings of a target that are no settings of queue, kernel or guest.
-const OF_TARGETS: [&str; 7] = ["device", "fs", "mkfs", "mount", "extsize", "state", "fresh"];
+const OF_TARGETS: [&str; 8] = ["device", "fs", "mkfs", "mount", "log", "extsize", "state", "fresh"];
 /// What the names of sysctl(8) begin with.
 const SYSCTLS: [&str; 4] = ["vm.", "fs.", "kernel.", "dev."];
 
@@ -179,7 +179,7 @@ fn set(constant: &Constant<'_>, sections: usize, engine: Option<EngineKind>, fac
         Some(engine) => facts.set(format!("{}.{key}", engine.name()), value),
         // The simulated engine takes any key.
         None if is_alone || engine == Some(EngineKind::Simulated) => facts.set(key, value),
-        None if OF_TARGETS.contains(&key) && matches!(value, "none" | "default" | "") => {
+        None if OF_TARGETS.contains(&key) && matches!(value, "none" | "default" | "internal" | "") => {
             facts.remove(&format!("target.{key}"));
         }
         None => facts.set(format!("target.{}", knob_name(key)), value),

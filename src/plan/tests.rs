@@ -69,6 +69,16 @@ fn options_are_for_a_filesystem_that_a_cell_has() {
 }
 
 #[test]
+fn a_log_is_of_one_filesystem_at_a_time() {
+    let on = ["fs=xfs,ext4", "device=loop:1g", "log=/dev/no"];
+    assert!(plan(JOB, &on).is_ok());
+    let said = plan(JOB, &[&on[..], &["fresh=round"]].concat()).unwrap_err().to_string();
+    assert!(said.contains("/dev/no cannot hold what several levels put on it beyond a trial"), "{said}");
+    let said = plan(JOB, &["fs=xfs,btrfs", "device=loop:1g", "log=loop:128m"]).unwrap_err().to_string();
+    assert!(said.contains("btrfs has no log on another device, only XFS and ext4 have one"), "{said}");
+}
+
+#[test]
 fn a_variable_precedes_an_option_and_that_a_setting() {
     let named = plan("[a]\nsize=1m\nbs=${bs}\ndirectory=/x\n", &["bs=4k,8k"]).unwrap();
     assert!(text(&named, 1).contains("bs=8k\n") && text(&named, 1).matches("bs=").count() == 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::sandbox::{Sandbox, errors};
-use crate::target_bench::{JOB, can_make, fact, kill_all, left_behind, paused_at, run, succeed};
+use crate::target_bench::{JOB, Loop, can_make, fact, kill_all, left_behind, paused_at, run, succeed, zram};
 
 #[test]
 fn each_filesystem_is_made_with_options_of_its_own() {
@@ -104,6 +104,85 @@ fn what_cannot_allocate_is_refused_before_the_run() {
     assert!(!sandbox.path().join("assay.db").exists());
 }
 
+/// Writes of 128 fsyncs go to the log.
+const SYNCED: &str = "[w]\nrw=write\nbs=4k\nsize=512k\nfsync=1\n";
+
+#[test]
+fn a_log_is_made_on_a_device_of_its_own() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", SYNCED);
+    let words =
+        ["run", "job.fio", "-q", "--rounds", "1", "-t", "loop:310m", "--vary", "log=internal,loop:96m"];
+    // ext4 has blocks of 1 KiB on so small a device, and its journal must have, too.
+    for (number, fs, mkfs) in [
+        ("1", "fs=xfs", "mkfs.xfs -l 'logdev=LOG' DEVICE"),
+        ("2", "fs=ext4", "mkfs.ext4 -J 'device=LOG' DEVICE"),
+    ] {
+        succeed(&sandbox, &[&words[..], &["-t", fs]].concat());
+        let both = |name: &str| [0, 1].map(|cell| fact(&sandbox, number, cell, name));
+        assert_eq!(both("target.log"), ["", "loop:96m"]);
+        assert_eq!(both("mkfs.command")[1], mkfs);
+        assert_eq!(both("device.members"), ["", "2"], "{fs}: dev.* has both");
+        let names = both("mount.options").map(|options| options.contains("loop"));
+        assert_eq!(names, [false, false], "{:?}", both("mount.options"));
+        let report = succeed(&sandbox, &["report", number]);
+        assert!(!report.contains("undeclared differences"), "{report}");
+    }
+    assert!(fact(&sandbox, "1", 1, "mount.options").contains("logdev=LOG"));
+    assert!(fact(&sandbox, "2", 1, "fs.geometry").starts_with("bsize=1024 "), "as without a log elsewhere");
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
+    if let Some(_alone) = zram() {
+        let on_zram = ["run", "job.fio", "-q", "--rounds", "1", "-t", "loop:64m", "-t", "fs=ext4"];
+        let log = ["--vary", "bs=4k,8k", "-t", "log=zram:32m", "-t", "fresh=run"];
+        succeed(&sandbox, &[&on_zram[..], &log].concat());
+        assert_eq!(fact(&sandbox, "3", 1, "device.members"), "2");
+        assert_eq!(left_behind(&sandbox, 32 << 20), BTreeSet::new());
+    }
+}
+
+#[test]
+fn a_log_on_a_named_device_is_put_back_after_a_kill_too() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", SYNCED);
+    let device = Loop::new(&sandbox, 96);
+    let name = device.path.to_string_lossy().into_owned();
+    let log = format!("log={name}");
+    let is_clean = || std::fs::read(&device.path).unwrap()[..1 << 20].iter().all(|byte| *byte == 0);
+    let words =
+        ["run", "job.fio", "-q", "--rounds", "1", "--vary", "bs=4k,8k", "-t", "loop:310m", "-t", &log];
+    let output = run(&sandbox, &[&words[..], &["-t", "fs=xfs"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("is a block device, and the job would overwrite it"));
+    for fs in ["fs=xfs", "fs=ext4"] {
+        let all = [&words[..], &["-t", fs, "--destroy", &name]].concat();
+        let plan = succeed(&sandbox, &[&all[..], &["--plan"]].concat());
+        assert!(plan.contains(&format!("on loop:310m, its log on {name}, made for each trial")), "{plan}");
+        assert!(plan.contains(&format!("everything on {name} is erased (named with --destroy)")), "{plan}");
+        succeed(&sandbox, &[&all[..], &["-t", "fresh=round"]].concat());
+        assert!(is_clean(), "{fs}");
+        // Before the filesystem is made, before it is mounted, and in use.
+        for step in ["mkfs", "mount", "stack"] {
+            let mut child = paused_at(&sandbox, step, &all);
+            kill_all(&sandbox);
+            child.wait().unwrap();
+            succeed(&sandbox, &["cleanup"]);
+            assert!(is_clean(), "{fs}: killed at {step}");
+            assert_eq!(left_behind(&sandbox, 0), BTreeSet::new(), "{fs}: killed at {step}");
+        }
+    }
+    // What somebody has on it is in the way.
+    assert!(Command::new("/usr/sbin/mkfs.ext4").args(["-q", &name]).status().unwrap().success());
+    let output = run(&sandbox, &[&words[..], &["-t", "fs=xfs", "--destroy", &name]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("it carries an ext2/3/4 filesystem"), "{}", errors(&output));
+}
+
 #[test]
 fn options_of_a_filesystem_that_no_cell_has_are_refused() {
     let sandbox = Sandbox::new();
@@ -113,6 +192,8 @@ fn options_of_a_filesystem_that_no_cell_has_are_refused() {
         ("mkfs.btrfs=-n 4k", "mkfs.btrfs is given, but no cell has fs=btrfs"),
         ("mount.tmpfs=size=1g", "mount.tmpfs is given, but no cell has fs=tmpfs"),
         ("mkfs.tmpfs=x", "tmpfs has no mkfs"),
+        ("log=ram:64m", "log=ram:64m: write loop:SIZE, zram:SIZE, /dev/X with --destroy, or internal"),
+        ("log=/dev/no-such-device", "there is no /dev/no-such-device"),
         ("mkfs.zfs=x", "mkfs.zfs: assay makes no zfs; write one of mkfs.xfs"),
     ] {
         let output = run(&sandbox, &[&on[..], &[option]].concat());

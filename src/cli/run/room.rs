@@ -69,7 +69,7 @@ pub(super) fn missing_there(cell: &CellSpec, room: Room) -> Option<Failure> {
 pub(super) fn missing_for_images(cells: &[CellSpec]) -> Option<Failure> {
     let mut lasting: BTreeMap<&Path, BTreeMap<&Path, u64>> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| !cell.target.is_elsewhere()) {
-        let bytes = cell.target.device.as_ref().map_or(0, Device::allocated_bytes);
+        let bytes = cell.target.devices().map(Device::allocated_bytes).fold(0, u64::saturating_add);
         let stack = cell.stack.as_deref().filter(|_| bytes > 0 && !cell.target.is_in_memory());
         if let (Some(stack), Some(base)) = (stack, cell.work.parent()) {
             // Of those that are made for a trial one is there at a time, the largest at some time.

@@ -105,11 +105,11 @@ fn is_made_by_software(factor: &Factor) -> bool {
 }
 
 /// What says which places of the device the requests are for, and in which order.
-const PLACES: [&str; 26] = [
+const PLACES: [&str; 27] = [
     "rw", "readwrite", "size", "io_size", "filesize", "filename", "directory", "nrfiles",
     "file_service_type", "offset", "offset_increment", "random_distribution", "random_generator",
     "percentage_random", "percentage_sequential", "norandommap", "rw_sequencer", "rwmixread", "rwmixwrite",
-    "fallocate", "fs", "mkfs", "mount", "state", "extsize", "zonemode",
+    "fallocate", "fs", "mkfs", "mount", "log", "state", "extsize", "zonemode",
 ];
 
 /// What changes the way of a request through the kernel.
