@@ -105,9 +105,18 @@ fn declared(run: &Run, fact: &str) -> bool {
     let names =
         run.design.factors.iter().flat_map(|factor| std::iter::once(&factor.name).chain(&factor.sets));
     names.into_iter().any(|name| {
+        let name = for_any_filesystem(name);
         let last = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
         fact.split('.').any(|part| part == last || part == name) || follows(last, fact)
     })
+}
+
+/// The key without the filesystem that it is for alone: `mkfs` of `mkfs.xfs`.
+pub(super) fn for_any_filesystem(key: &str) -> &str {
+    match key.rsplit_once('.') {
+        Some((all, _)) if matches!(all.strip_prefix("target.").unwrap_or(all), "mkfs" | "mount") => all,
+        _ => key,
+    }
 }
 
 /// Whether another device or filesystem brings the fact with it: its mount options and tools, its queue.
@@ -138,6 +147,7 @@ fn follows(factor: &str, fact: &str) -> bool {
         // So is what a machine has of both.
         "cpus" | "memory" => matches!(part, "cpu" | "memory" | "fs" | "mount"),
         "kernel_args" => matches!(part, "kernel" | "cpu" | "memory" | "fs" | "mount" | "clocksource"),
+        "log" => matches!(part, "mount" | "mkfs" | "fs" | "below") || fact == "device.members",
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
         "scheduler" => part == "queue",
@@ -165,6 +175,8 @@ mod tests {
             ("patch", "kernel.patch_digest"),
             ("rev", "kernel.release"),
             ("config", "io_uring.available"),
+            ("log", "mount.options"),
+            ("log", "device.members"),
         ] {
             assert!(follows(factor, fact), "{factor}: {fact}");
         }
@@ -188,6 +200,16 @@ mod tests {
         assert!(!declared(&run, "sysfs.queue/write_cache"));
         run.design.factors[0].sets = vec!["sysfs:queue/write_cache".to_owned()];
         assert!(declared(&run, "sysfs.queue/write_cache") && !declared(&run, "sysfs.queue/nr_requests"));
+        for (name, facts) in [
+            ("mkfs.xfs", ["mkfs.command", "fs.superblock"]),
+            ("target.mount.ext4", ["mount.options", "o_direct"]),
+        ] {
+            run.design.factors[0].name = name.to_owned();
+            assert!(
+                facts.iter().all(|fact| declared(&run, fact)) && !declared(&run, "queue.scheduler"),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct FilesystemDescriptor {
     pub sized_by: &'static [&'static str],
     /// Modules that a guest's kernel may need beside the one of its name.
     pub guest_modules: &'static [&'static str],
+    /// How it is given a log on a device of its own; `None`: it has none.
+    pub log_device: Option<LogDevice>,
     /// Whether it knows extent-size hints (`FS_XFLAG_EXTSIZE` of ioctl_xfs_fsgetxattr(2)).
     pub has_extent_size_hint: bool,
 }
@@ -35,6 +37,17 @@ pub struct Mkfs {
     pub smallest: Option<Smallest>,
     /// The option with which it looks at everything and writes nothing; `None`: it has none.
     pub dry_run: Option<&'static str>,
+}
+
+/// How mkfs and mount are told that the log is on another device: the device's path follows what stands here.
+#[derive(Clone, Copy, Debug)]
+pub struct LogDevice {
+    /// An option of mkfs, and how its argument begins.
+    pub mkfs: [&'static str; 2],
+    /// How the option of mount begins; `None`: the filesystem knows it by itself.
+    pub mount: Option<&'static str>,
+    /// Arguments with which mkfs makes the log first, on its device; the size of the filesystem's blocks follows. None: it does both at once.
+    pub made_first: &'static [&'static str],
 }
 
 /// The smallest device that a filesystem is made on.
@@ -55,8 +68,15 @@ const ON_A_DEVICE: FilesystemDescriptor = FilesystemDescriptor {
     mkfs: None,
     sized_by: &[],
     guest_modules: &[],
+    log_device: None,
     has_extent_size_hint: false,
 };
+
+/// Source: mkfs.xfs(8), `-l logdev=`, and xfs(5).
+const LOG_OF_XFS: LogDevice = LogDevice { mkfs: ["-l", "logdev="], mount: Some("logdev="), made_first: &[] };
+/// Source: mke2fs(8), `-J device=`: its journal is made with `-O journal_dev` and blocks of the same size.
+const LOG_OF_EXT4: LogDevice =
+    LogDevice { mkfs: ["-J", "device="], mount: None, made_first: &["-O", "journal_dev", "-b"] };
 
 /// mkfs.xfs refuses smaller devices since xfsprogs 5.19. Source: mkfs.xfs(8), `--unsupported`.
 const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: &["--unsupported"], since: (5, 19) };
@@ -78,6 +98,7 @@ table! {
             title: "XFS",
             mkfs: Some(Mkfs { smallest: Some(SMALLEST_XFS), dry_run: Some("-N"), ..mkfs("mkfs.xfs", "xfsprogs", 32) }),
             guest_modules: &["crc32c_generic", "crc32c_intel"],
+            log_device: Some(LOG_OF_XFS),
             has_extent_size_hint: true,
             ..ON_A_DEVICE
         },
@@ -87,6 +108,7 @@ table! {
             title: "ext4",
             mkfs: Some(Mkfs { dry_run: Some("-n"), ..mkfs("mkfs.ext4", "e2fsprogs", 0x468) }),
             guest_modules: &["crc32c_generic", "crc32c_intel"],
+            log_device: Some(LOG_OF_EXT4),
             ..ON_A_DEVICE
         },
         /// btrfs.
@@ -152,6 +174,13 @@ impl Filesystem {
         let knows = |fs: &&Filesystem| fs.descriptor().has_extent_size_hint;
         Filesystem::ALL.iter().filter(knows).map(|fs| fs.descriptor().title).collect()
     }
+
+    /// Those that may have their log on another device, in words.
+    #[must_use]
+    pub fn with_log_devices() -> Vec<&'static str> {
+        let knows = |fs: &&Filesystem| fs.descriptor().log_device.is_some();
+        Filesystem::ALL.iter().filter(knows).map(|fs| fs.descriptor().title).collect()
+    }
 }
 
 #[cfg(test)]
@@ -169,6 +198,9 @@ mod tests {
             if let Some(mkfs) = row.mkfs {
                 assert_eq!(mkfs.program.name, format!("mkfs.{}", row.name));
                 assert!(!mkfs.program.package.is_empty() && mkfs.identity_at > 0, "{}", row.name);
+                // The size of its blocks is asked of mkfs.
+                let made_first = row.log_device.is_some_and(|log| !log.made_first.is_empty());
+                assert!(!made_first || mkfs.dry_run.is_some(), "{}", row.name);
             }
         }
         assert_eq!(Filesystem::named("none"), None);

@@ -27,7 +27,7 @@ pub use engine_descriptor::{
     EngineDescriptor, LimitedBy, Output, Reaches, Runs, SectionMetric, Settings, Together,
 };
 pub use engine_kind::{EngineKind, tool_names};
-pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
+pub use filesystem::{Filesystem, FilesystemDescriptor, LogDevice, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
 pub use known_program::{KNOWN_PROGRAMS, KnownProgram};
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};

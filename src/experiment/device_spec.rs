@@ -35,7 +35,7 @@ pub enum DeviceKind {
 /// Kinds with their names, the size when none is given, and the options each has; an empty list: any name, which the
 /// driver judges.
 const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 8] = [
-    (DeviceKind::Loop, "loop", None, &["direct_io", "block_size"]),
+    (DeviceKind::Loop, "loop", None, &["direct_io", "block_size", "fallocate"]),
     (DeviceKind::Zram, "zram", None, &["algorithm"]),
     (DeviceKind::Ram, "ram", None, &["none"]),
     (DeviceKind::Pmem, "pmem", None, &["none"]),
@@ -133,6 +133,36 @@ impl Device {
                 Ok(Device::File(path))
             }
             Err(error) => Err(no_such(text, first, &error)),
+        }
+    }
+
+    /// Reads what a filesystem's log is on: a device that is made by itself, or one that is there; `None`: where the filesystem is.
+    ///
+    /// # Errors
+    /// As [`Device::parse`], and what is no such device.
+    pub(super) fn parse_log(text: &str, base: &Path) -> Result<Option<Device>, String> {
+        if matches!(text, "internal" | "none" | "default" | "") {
+            return Ok(None);
+        }
+        let device = Device::parse(text, base).map_err(|error| format!("log: {error}"))?;
+        match device {
+            Device::Block(_) | Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram, .. } => {
+                Ok(Some(device))
+            }
+            // The others are taken by their size, or made by a module that is loaded once.
+            _ => Err(format!("log={text}: write loop:SIZE, zram:SIZE, /dev/X with --destroy, or internal")),
+        }
+    }
+
+    /// Bytes that are allocated when it is made; 0: as they are written.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        match self {
+            Device::Made { kind: DeviceKind::Loop, bytes, options } => {
+                let asked = options.iter().rfind(|(name, _)| name == "fallocate");
+                asked.filter(|(_, value)| value == "1").map_or(0, |_| *bytes)
+            }
+            _ => 0,
         }
     }
 
@@ -245,8 +275,27 @@ mod tests {
         let device = Device::Made { kind: DeviceKind::Loop, bytes: 256 << 20, options };
         assert_eq!(parse("loop:256m:direct_io=0").unwrap(), device);
         assert_eq!(device.to_string(), "loop:256m:direct_io=0");
+        let allocated = |text: &str| parse(text).unwrap().allocated_bytes();
+        assert_eq!(["loop:1m:fallocate=1", "loop:1m:fallocate=0", "loop:1m"].map(allocated), [1 << 20, 0, 0]);
         assert_eq!(parse("null_blk").unwrap().to_string(), "null_blk:4g");
         assert_eq!(parse("null_blk:irqmode=2").unwrap().to_string(), "null_blk:4g:irqmode=2");
+    }
+
+    #[test]
+    fn a_log_is_on_a_device_or_with_the_filesystem() {
+        let log = |text: &str| Device::parse_log(text, Path::new("/"));
+        assert_eq!(log("loop:128m").unwrap(), Some(parse("loop:128m").unwrap()));
+        assert_eq!(log("/dev/nowhere").unwrap(), Some(Device::Block("/dev/nowhere".into())));
+        assert_eq!((log("internal").unwrap(), log("default").unwrap()), (None, None));
+        for (text, words) in [
+            ("external", "log=external: write loop:SIZE, zram:SIZE, /dev/X with --destroy, or internal"),
+            ("ram:64m", "log=ram:64m: write loop:SIZE"),
+            ("/tmp", "log=/tmp: write loop:SIZE"),
+            ("loop", "log: loop needs a size"),
+        ] {
+            let message = log(text).unwrap_err();
+            assert!(message.contains(words), "{message}");
+        }
     }
 
     #[test]

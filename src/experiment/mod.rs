@@ -7,6 +7,7 @@ mod assemble;
 mod described;
 mod device_spec;
 mod errors;
+mod filesystem_options;
 mod guest_settings;
 mod job_text;
 mod kernel_source;
@@ -16,6 +17,7 @@ mod recipe_table;
 mod stop_rule;
 mod target_names;
 mod target_settings;
+mod target_words;
 mod toml_file;
 mod toml_reader;
 mod tool_settings;
@@ -32,8 +34,10 @@ pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
 pub use kernel_source::{KernelSource, SOURCE_KEYS};
 pub use recipe_table::RecipeTable;
 pub use stop_rule::MAX_ROUNDS;
-pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};
-pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
+pub use target_names::{TARGET_KEYS, nearest_target_key, of_no_filesystem, of_one_filesystem, target_key};
+pub use target_settings::{
+    DEVICE_LINK, FileState, Filesystem, Fresh, Knob, LOG_LINK, MOUNT_POINT, TargetSettings,
+};
 pub use tool_settings::ToolSettings;
 pub use watched::{OBSERVE_KEY, observers};
 pub use written::{CommandLine, VARY_IS_V};

@@ -2,16 +2,17 @@
 //!
 //! Enters: a key as typed. Leaves: the setting it names, or the nearest one. What a value may be is not known here.
 
+use crate::catalog::Filesystem;
 use crate::workload::nearest;
 
 /// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 19] = [
-    "device", "fs", "mkfs", "mount", "extsize", "state", "fresh", "scheduler", "nr_requests", "read_ahead",
-    "kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules",
+pub const TARGET_KEYS: [&str; 20] = [
+    "device", "fs", "mkfs", "mount", "log", "extsize", "state", "fresh", "scheduler", "nr_requests",
+    "read_ahead", "kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules",
 ];
 
 /// Names that other tools have for these settings, or that people say.
-const OTHER_NAMES: [(&str, &str); 23] = [
+const OTHER_NAMES: [(&str, &str); 25] = [
     ("filesystem", "fs"),
     ("filesys", "fs"),
     ("fstype", "fs"),
@@ -19,6 +20,8 @@ const OTHER_NAMES: [(&str, &str); 23] = [
     ("mount_options", "mount"),
     ("dev", "device"),
     ("disk", "device"),
+    ("logdev", "log"),
+    ("journal_device", "log"),
     ("extent_size", "extsize"),
     ("files", "state"),
     ("elevator", "scheduler"),
@@ -55,6 +58,7 @@ pub fn target_key(key: &str) -> Option<String> {
             }),
         })
         .or_else(|| of_sysctl(key))
+        .or_else(|| of_one_filesystem(key).map(|_| key.to_owned()))
 }
 
 /// The setting that sysctl(8) calls so: `vm.dirty_ratio` is `sysfs:/proc/sys/vm/dirty_ratio`.
@@ -64,6 +68,25 @@ fn of_sysctl(key: &str) -> Option<String> {
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
     let is_one = SYSCTLS.contains(&first) && key.split('.').all(plain);
     is_one.then(|| format!("sysfs:/proc/sys/{}", key.replace('.', "/")))
+}
+
+/// Keys that there are for one filesystem, too: `mkfs.xfs`.
+const FOR_ONE: [&str; 2] = ["mkfs", "mount"];
+
+/// `mount` and XFS of `mount.xfs`; `None`: the key is not for one filesystem alone.
+#[must_use]
+pub fn of_one_filesystem(key: &str) -> Option<(&'static str, Filesystem)> {
+    let (all, fs) = key.split_once('.')?;
+    Some((FOR_ONE.into_iter().find(|known| *known == all)?, Filesystem::named(fs)?))
+}
+
+/// Says that the filesystem of `mkfs.zfs` is none that assay makes; `None`: that is not what is wrong with the key.
+#[must_use]
+pub fn of_no_filesystem(key: &str) -> Option<String> {
+    let (all, fs) = key.split_once('.').filter(|(all, _)| FOR_ONE.contains(all))?;
+    let names =
+        || Filesystem::names().iter().map(|name| format!("{all}.{name}")).collect::<Vec<_>>().join(", ");
+    Filesystem::named(fs).is_none().then(|| format!("{key}: assay makes no {fs}; write one of {}", names()))
 }
 
 /// The setting that was probably meant by a key that names none.
@@ -77,6 +100,9 @@ pub fn nearest_target_key(key: &str) -> Option<&'static str> {
 
 /// Says that `key` is no setting, with the nearest one or all of them.
 pub(super) fn unknown_target_key(key: &str) -> String {
+    if let Some(said) = of_no_filesystem(key) {
+        return said;
+    }
     match nearest_target_key(key) {
         Some(near) => format!("no setting of a target is called {key}; did you mean {near}?"),
         None => format!("no setting of a target is called {key}; there are {}", TARGET_KEYS.join(", ")),

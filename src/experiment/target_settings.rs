@@ -3,13 +3,15 @@
 //! Enters: `key = value` pairs from `[target]`, `--target` and levels. Leaves: one [`TargetSettings`]. What exists on this
 //! machine is not known here.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::device_spec::Device;
+use super::filesystem_options;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
-use super::target_names::{target_key, unknown_target_key};
+use super::target_names::{of_one_filesystem, target_key, unknown_target_key};
 pub use crate::catalog::Filesystem;
 use crate::catalog::{LauncherKind, Smallest};
 use crate::units::parse_bytes;
@@ -18,6 +20,8 @@ use crate::units::parse_bytes;
 pub const DEVICE_LINK: &str = "device";
 /// The name, in the same directory, under which the filesystem on it is mounted.
 pub const MOUNT_POINT: &str = "mnt";
+/// The name, in the same directory, of the link to the device of the filesystem's log.
+pub const LOG_LINK: &str = "log";
 
 /// How often devices and filesystems are made anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,6 +69,12 @@ pub struct TargetSettings {
     pub mkfs: Vec<String>,
     /// Options of mount.
     pub mount: Vec<String>,
+    /// What takes the place of these two with one filesystem: words by key (`mkfs.xfs`); empty in a cell, whose filesystem is known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub per_fs: BTreeMap<String, Vec<String>>,
+    /// The device of the filesystem's log; `None`: it is with the filesystem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<Device>,
     /// What the files start as; `None`: what the job says.
     pub state: Option<FileState>,
     /// XFS's extent-size hint in bytes, inherited by every file; `None`: none.
@@ -98,16 +108,10 @@ impl TargetSettings {
                     })?),
                 };
             }
-            "mkfs" => {
-                let words =
-                    shlex::split(value).ok_or_else(|| format!("mkfs={value}: a quote is not closed"))?;
-                self.mkfs = if is_default(value) { Vec::new() } else { words };
-            }
-            "mount" => {
-                let options = value.split(',').map(str::trim).filter(|option| !option.is_empty());
-                self.mount =
-                    if is_default(value) { Vec::new() } else { options.map(str::to_owned).collect() };
-            }
+            "mkfs" => self.mkfs = filesystem_options::words("mkfs", value)?,
+            "mount" => self.mount = filesystem_options::words("mount", value)?,
+            own if of_one_filesystem(own).is_some() => self.set_for_one(own, value)?,
+            "log" => self.log = Device::parse_log(value, base)?,
             "extsize" => self.extsize = hint_bytes(value)?,
             "state" => {
                 self.state = match value {
@@ -210,38 +214,6 @@ impl TargetSettings {
         if each { format!("round {round}") } else { String::new() }
     }
 
-    /// In words, a line each: what is made, with what, how often; empty where nothing is.
-    #[must_use]
-    pub fn described(&self) -> Vec<String> {
-        let mut lines = self.guest.described();
-        let device = self.device.as_ref().filter(|_| !self.is_in_memory());
-        let fresh = match self.fresh.unwrap_or_default() {
-            Fresh::Trial => "for each trial",
-            Fresh::Round => "for each round",
-            Fresh::Run if self.launcher().descriptor().made_for_the_run => {
-                "for each round, which run means in a guest"
-            }
-            Fresh::Run => "once",
-        };
-        match (self.fs, device) {
-            (Some(fs), None) => lines.push(format!("{} in memory, made {fresh}", fs.name())),
-            (Some(fs), Some(device)) => lines.push(format!("{} on {device}, made {fresh}", fs.name())),
-            (None, Some(device)) if self.makes() => lines.push(format!("{device}, made {fresh}")),
-            (None, _) if !self.knobs.is_empty() => lines.push("settings, for each trial".to_owned()),
-            (None, _) => {}
-        }
-        if let Some(Device::Block(path)) = device {
-            lines.push(format!("everything on {} is erased (named with --destroy)", path.display()));
-        }
-        for (name, values, glue) in [("mkfs", &self.mkfs, " "), ("mount", &self.mount, ",")] {
-            lines.extend((!values.is_empty()).then(|| format!("{name}: {}", values.join(glue))));
-        }
-        lines.extend(self.extsize.map(|bytes| format!("extsize: {bytes} bytes for every file")));
-        lines.extend(self.impossible().map(|reason| format!("skipped: {reason}")));
-        lines.extend(self.knobs.iter().map(|knob| format!("{} = {}", knob.path, knob.value)));
-        lines
-    }
-
     /// What no machine can do, so that trials of it are skipped with this reason; other levels may go on.
     #[must_use]
     pub fn impossible(&self) -> Option<String> {
@@ -263,16 +235,23 @@ impl TargetSettings {
             .then(|| format!("scheduler={}: {name} has no queue of requests to schedule", scheduler.value))
     }
 
+    /// The device, and that of the log.
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.device.iter().chain(&self.log)
+    }
+
     /// A guest has none of the host's files and devices; the host has none of a guest's.
     fn guest_and_device(&self) -> Option<String> {
-        match (self.is_elsewhere(), &self.device) {
-            (true, Some(Device::File(path) | Device::Block(path) | Device::Directory(path))) => {
-                Some(format!(
-                    "{} is this machine's, and a guest does not have it; write e.g. --target virtio_blk:1g",
-                    path.display()
-                ))
-            }
-            (false, Some(Device::Made { kind, .. })) if kind.only_in_guests() => Some(format!(
+        self.devices().find_map(|device| self.guest_and(device))
+    }
+
+    fn guest_and(&self, device: &Device) -> Option<String> {
+        match (self.is_elsewhere(), device) {
+            (true, Device::File(path) | Device::Block(path) | Device::Directory(path)) => Some(format!(
+                "{} is this machine's, and a guest does not have it; write e.g. --target virtio_blk:1g",
+                path.display()
+            )),
+            (false, Device::Made { kind, .. }) if kind.only_in_guests() => Some(format!(
                 "{} is a disk of guests; give a kernel to boot one: --target kernel=FILE",
                 kind.name()
             )),
@@ -308,11 +287,27 @@ impl TargetSettings {
         })
     }
 
+    /// A log on a device, where the filesystem has none or where that is its own.
+    fn log_nowhere(&self) -> Option<String> {
+        let log = self.log.as_ref()?;
+        let Some(fs) = self.fs else { return Some("log is given, but no fs".to_owned()) };
+        if fs.descriptor().log_device.is_none() {
+            let others = Filesystem::with_log_devices().join(" and ");
+            return Some(format!(
+                "log={log}: {} has no log on another device, only {others} have one",
+                fs.name()
+            ));
+        }
+        let is_same = matches!(log, Device::Block(_)) && self.device.as_ref() == Some(log);
+        is_same.then(|| format!("log={log} is the device of the filesystem itself; write log=internal"))
+    }
+
     /// What does not fit together.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
         let mut found = self.guest.contradictions();
         found.extend(self.guest_and_device());
+        found.extend(self.log_nowhere());
         let fs = self.fs.map_or("", Filesystem::name);
         let path_only = matches!(self.device, Some(Device::Directory(_) | Device::File(_)));
         match self.fs {
@@ -363,7 +358,7 @@ fn hint_bytes(value: &str) -> Result<Option<u64>, String> {
 }
 
 /// A level that adds nothing; an empty one cannot be written.
-fn is_default(value: &str) -> bool {
+pub(super) fn is_default(value: &str) -> bool {
     matches!(value, "default" | "defaults" | "")
 }
 
@@ -421,23 +416,6 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_told_in_words() {
-        let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().described().join("; ");
-        assert_eq!(said(&[("device", "/")]), "");
-        assert_eq!(said(&[("fs", "tmpfs"), ("device", "loop:1g")]), "tmpfs in memory, made for each trial");
-        assert_eq!(
-            said(&[("fs", "xfs"), ("device", "/dev/no"), ("mount", "a,b"), ("scheduler", "none")]),
-            "xfs on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy); \
-             mount: a,b; queue/scheduler = none"
-        );
-        let once = [("fs", "xfs"), ("device", "ram:1g"), ("fresh", "run")];
-        assert_eq!(said(&once), "xfs on ram:1g, made once");
-        let mut booted = of(&once).unwrap();
-        booted.guest.kernel = Some("/boot/vmlinuz".into());
-        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round, which run means in a guest");
-    }
-
-    #[test]
     fn a_hint_is_xfss_alone() {
         let settings =
             |fs: &str, hint: &str| of(&[("fs", fs), ("device", "loop:1g"), ("extsize", hint)]).unwrap();
@@ -483,6 +461,23 @@ mod tests {
         assert!(found(&[("fs", "btrfs"), ("device", "loop:64m"), ("mkfs", "--mixed")]).is_none());
         let (reason, _) = found(&[("fs", "xfs"), ("device", "/dev/nowhere")]).unwrap();
         assert_eq!(reason, "fs=xfs on /dev/nowhere of 64 MiB: XFS needs 300 MiB at least; name a larger one");
+    }
+
+    #[test]
+    fn a_log_is_of_a_filesystem_that_can_have_it() {
+        let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().contradictions().join("; ");
+        for fs in ["xfs", "ext4"] {
+            assert_eq!(said(&[("fs", fs), ("device", "loop:1g"), ("log", "zram:128m")]), "");
+        }
+        let btrfs = said(&[("fs", "btrfs"), ("device", "loop:1g"), ("log", "loop:128m")]);
+        assert_eq!(btrfs, "log=loop:128m: btrfs has no log on another device, only XFS and ext4 have one");
+        assert_eq!(said(&[("fs", "btrfs"), ("device", "loop:1g"), ("log", "internal")]), "");
+        assert_eq!(said(&[("log", "loop:1g")]), "log is given, but no fs");
+        let same = said(&[("fs", "xfs"), ("device", "/dev/no"), ("log", "/dev/no")]);
+        assert!(same.starts_with("log=/dev/no is the device of the filesystem itself"), "{same}");
+        let mut guest = of(&[("fs", "xfs"), ("device", "loop:1g"), ("log", "/dev/no")]).unwrap();
+        guest.guest.kernel = Some("/boot/vmlinuz".into());
+        assert!(guest.contradictions()[0].starts_with("/dev/no is this machine's"));
     }
 
     #[test]

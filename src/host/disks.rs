@@ -2,9 +2,10 @@
 //!
 //! Enters: a path, `/sys`. Leaves: [`Disks`]. Device mapper (LVM, LUKS) and md put devices on others, whose other users are seen in no
 //! counter of the upper one; btrfs and bcachefs are on several devices, of which the mount names one, and XFS may have its log and the data
-//! of files on others.
+//! of files on others, as ext4 its journal.
 
-use std::os::unix::fs::FileTypeExt;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use super::device::{BlockDevice, DeviceCounters, device_or_part_under_in};
@@ -58,11 +59,12 @@ impl Disks {
         let part = device_or_part_under_in(roots, path)?;
         let is_device = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
         let members = if is_device { Vec::new() } else { members(roots, &part) };
-        let mut own = if members.is_empty() { vec![part] } else { members };
+        let mut own = if members.is_empty() { vec![part.clone()] } else { members };
         if !is_device {
             let mut others: Vec<BlockDevice> = Vec::new();
             others
                 .extend(named_by_mount(path).iter().filter_map(|at| device_or_part_under_in(roots, at).ok()));
+            others.extend(journal_of_ext4(roots, path, &part));
             others.retain(|device| !own.contains(device));
             own.append(&mut others);
         }
@@ -217,6 +219,29 @@ fn named_by_mount(path: &Path) -> Vec<PathBuf> {
     options.split(',').filter_map(named).collect()
 }
 
+/// The device of ext4's journal, where it is another one. No mount option tells it: the superblock does, which only root can read.
+fn journal_of_ext4(roots: &Roots, path: &Path, part: &BlockDevice) -> Option<BlockDevice> {
+    let path = path.canonicalize().ok()?;
+    mount_of(&table(), &path).filter(|mount| mount.kind == "ext4")?;
+    // The kernel writes a slash in a name as `!`.
+    let device = File::open(Path::new("/dev").join(part.name.replace('!', "/"))).ok()?;
+    let mut superblock = [0; 1024];
+    device.read_exact_at(&mut superblock, 1024).ok()?;
+    let sys = roots.sys.join("dev/block").join(journal_in(&superblock)?).canonicalize().ok()?;
+    Some(BlockDevice { name: sys.file_name()?.to_string_lossy().into_owned(), sys })
+}
+
+/// `major:minor` of the journal's device in an ext4 superblock (fs/ext4/ext4.h: `s_magic`, `s_feature_compat`, `s_journal_inum`,
+/// `s_journal_dev`, which is as `new_decode_dev` of include/linux/kdev_t.h reads it).
+fn journal_in(superblock: &[u8; 1024]) -> Option<String> {
+    const HAS_JOURNAL: u32 = 4;
+    let number = |at: usize| superblock[at..].first_chunk().copied().map(u32::from_le_bytes);
+    let (compat, inode, device) = (number(0x5c)?, number(0xe0)?, number(0xe4)?);
+    let is_elsewhere = superblock[0x38..0x3a] == [0x53, 0xef] && compat & HAS_JOURNAL != 0 && inode == 0;
+    let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xf_ff00));
+    (is_elsewhere && device != 0).then(|| format!("{major}:{minor}"))
+}
+
 /// All devices of the filesystem that is on this one, where it is of a kind with several; else none.
 fn members(roots: &Roots, part: &BlockDevice) -> Vec<BlockDevice> {
     for (kind, below) in SEVERAL {
@@ -315,6 +340,26 @@ mod tests {
         let mut facts = HostFacts::default();
         disks.add_facts(&mut facts);
         assert_eq!(facts, HostFacts::default(), "its own facts say all");
+    }
+
+    #[test]
+    fn the_journal_of_ext4_is_on_the_device_that_the_superblock_names() {
+        let superblock = |compat: u32, inode: u32, device: u32| {
+            let mut bytes = [0; 1024];
+            bytes[0x38..0x3a].copy_from_slice(&[0x53, 0xef]);
+            for (at, number) in [(0x5c, compat), (0xe0, inode), (0xe4, device)] {
+                bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+            }
+            journal_in(&bytes)
+        };
+        assert_eq!(superblock(0x3c, 0, 0x0703).as_deref(), Some("7:3"));
+        // 259:300, as new_encode_dev writes it.
+        assert_eq!(
+            superblock(0x3c, 0, (300 & 0xff) | 259 << 8 | (300 & !0xff) << 12).as_deref(),
+            Some("259:300")
+        );
+        assert_eq!((superblock(0x3c, 8, 0x0703), superblock(0x38, 0, 0x0703)), (None, None));
+        assert_eq!((superblock(0x3c, 0, 0), journal_in(&[0; 1024])), (None, None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::record::{Factor, HostFacts};
 /// Options of a job that become facts; a job has fewer.
 const MOST_OPTIONS: usize = 256;
 /// Settings of a target that are no settings of queue, kernel or guest.
-const OF_TARGETS: [&str; 7] = ["device", "fs", "mkfs", "mount", "extsize", "state", "fresh"];
+const OF_TARGETS: [&str; 8] = ["device", "fs", "mkfs", "mount", "log", "extsize", "state", "fresh"];
 /// What the names of sysctl(8) begin with.
 const SYSCTLS: [&str; 4] = ["vm.", "fs.", "kernel.", "dev."];
 
@@ -123,8 +123,12 @@ fn tools<'e>(experiment: &'e Value) -> Vec<(&'e str, &'e str, &'e Value)> {
 /// The target of all trials: `target.fs`, `target.scheduler`.
 fn target(experiment: &Value, facts: &mut HostFacts) {
     let Some(Value::Object(target)) = experiment.get("target") else { return };
-    for (key, value) in target.iter().filter(|(key, _)| !matches!(key.as_str(), "guest" | "knobs")) {
+    for (key, value) in target.iter().filter(|(key, _)| !matches!(key.as_str(), "guest" | "knobs" | "per_fs"))
+    {
         facts.extend(plain(value).map(|value| (format!("target.{key}"), value)));
+    }
+    for (key, words) in target.get("per_fs").and_then(Value::as_object).into_iter().flatten() {
+        facts.set(format!("target.{key}"), plain(words).unwrap_or_else(|| "default".to_owned()));
     }
     for knob in target.get("knobs").and_then(Value::as_array).into_iter().flatten() {
         facts.set(format!("target.{}", knob_name(text(knob, "path"))), text(knob, "value"));
@@ -173,7 +177,7 @@ fn set(constant: &Constant<'_>, sections: usize, engine: Option<EngineKind>, fac
         Some(engine) => facts.set(format!("{}.{key}", engine.name()), value),
         // The simulated engine takes any key.
         None if is_alone || engine == Some(EngineKind::Simulated) => facts.set(key, value),
-        None if OF_TARGETS.contains(&key) && matches!(value, "none" | "default" | "") => {
+        None if OF_TARGETS.contains(&key) && matches!(value, "none" | "default" | "internal" | "") => {
             facts.remove(&format!("target.{key}"));
         }
         None => facts.set(format!("target.{}", knob_name(key)), value),
@@ -251,7 +255,8 @@ mod tests {
         let experiment = serde_json::json!({
             "command": ["sh", "-c", "a b"],
             "engine": "native",
-            "target": { "device": "loop:1g", "fs": null, "mkfs": [], "mount": ["noatime"], "guest": { "cpus": 2 } },
+            "target": { "device": "loop:1g", "fs": null, "mkfs": [], "mount": ["noatime"],
+                "per_fs": { "mkfs.xfs": ["-m", "reflink=0"], "mount.ext4": [] }, "guest": { "cpus": 2 } },
             "job": { "text": "[global]\nbs=4k ; no\n[a]\nrw=write\ndirect\n[b]\n# rw=read\nrw = read\n" },
         });
         let one = Factor::new("scheduler", vec!["none".to_owned()]);
@@ -269,7 +274,9 @@ mod tests {
                 ("job.rw[b]", "read"),
                 ("scheduler", "none"),
                 ("target.device", "loop:1g"),
+                ("target.mkfs.xfs", "-m reflink=0"),
                 ("target.mount", "noatime"),
+                ("target.mount.ext4", "default"),
             ]
         );
     }

@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::EngineKind;
-use crate::experiment::{Experiment, Namespace, OBSERVE_KEY, TARGET_KEYS, nearest_target_key, target_key};
+use crate::experiment::{
+    Experiment, Namespace, OBSERVE_KEY, TARGET_KEYS, nearest_target_key, of_no_filesystem, target_key,
+};
 use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
 
 /// Settings of target and launch in this version.
@@ -196,6 +198,9 @@ impl Keys {
                     format!("{key}: SECTION:{option} sets {option} in one section, and the job has {known}")
                 }
             };
+        }
+        if let Some(said) = of_no_filesystem(key).filter(|_| namespace != Namespace::Job) {
+            return said;
         }
         let mut known: Vec<(&str, &str)> = Vec::new();
         if namespace != Namespace::Target {

@@ -12,7 +12,7 @@ use super::chosen::{Chosen, tool_hint};
 use super::error::PlanError;
 use super::outlook::{laid_out_bytes, longest_trial_s};
 use crate::catalog::{EngineKind, Runs};
-use crate::experiment::{Experiment, Level, ToolSettings};
+use crate::experiment::{Experiment, Level, ToolSettings, of_one_filesystem};
 use crate::workload::{Hint, JobFile, Workload, WorkloadErrors, variables};
 
 /// More cells than this are taken for a mistake.
@@ -47,13 +47,33 @@ pub(super) fn resolve(experiment: &Experiment, base: &Path, own: &str) -> Result
             hint: Hint::page("`assay help targets` says what fits together"),
         });
     }
-    match shared_devices(&cells) {
+    match shared_devices(&cells).or_else(|| unheeded(experiment, &bound, &cells)) {
         Some(problem) => Err(PlanError {
             problems: vec![problem],
             hint: Hint::page("`assay help targets` says what fits together"),
         }),
         None => Ok(cells),
     }
+}
+
+/// Says which key for one filesystem no cell heeds, as none has that one. Under `--aa` the levels that are left out count, too.
+fn unheeded(
+    experiment: &Experiment,
+    bound: &BTreeMap<(usize, usize, usize), Bound>,
+    cells: &[CellSpec],
+) -> Option<String> {
+    let of_levels = bound.values().filter_map(|bound| match bound {
+        Bound::Target(key) => Some(key),
+        _ => None,
+    });
+    let left_out = if experiment.aa { experiment.targets_asked_for() } else { Vec::new() };
+    let mut asked = experiment.target.per_fs.keys().chain(of_levels);
+    asked.find_map(|key| {
+        let (_, fs) = of_one_filesystem(key)?;
+        let mut made = cells.iter().map(|cell| &cell.target).chain(&left_out);
+        (!made.any(|target| target.fs == Some(fs)))
+            .then(|| format!("{key} is given, but no cell has fs={}", fs.name()))
+    })
 }
 
 fn from_workload(errors: &WorkloadErrors) -> PlanError {

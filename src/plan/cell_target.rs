@@ -100,15 +100,18 @@ fn stack_name(settings: &TargetSettings) -> String {
 
 /// What no cell shows alone: one block device cannot hold two things that both last longer than a trial.
 pub(super) fn shared_devices(cells: &[CellSpec]) -> Option<String> {
-    let lasting = |cell: &CellSpec| match &cell.target.device {
-        Some(Device::Block(path)) if !matches!(cell.target.fresh, None | Some(Fresh::Trial)) => {
-            Some((path.clone(), cell.stack.clone()))
-        }
-        _ => None,
+    let named = |cell: &CellSpec| -> Vec<PathBuf> {
+        let path = |device: &Device| match device {
+            Device::Block(path) => Some(path.clone()),
+            _ => None,
+        };
+        cell.target.devices().filter_map(path).collect()
     };
-    let kept: Vec<_> = cells.iter().filter_map(lasting).collect();
+    let lasting = cells.iter().filter(|cell| !matches!(cell.target.fresh, None | Some(Fresh::Trial)));
+    let kept: Vec<_> =
+        lasting.flat_map(|cell| named(cell).into_iter().map(|path| (path, cell.stack.clone()))).collect();
     let clash = kept.iter().find(|(path, stack)| {
-        let others = cells.iter().filter(|cell| cell.target.device == Some(Device::Block(path.clone())));
+        let others = cells.iter().filter(|cell| named(cell).contains(path));
         others.into_iter().any(|other| other.stack != *stack)
     })?;
     Some(format!(

@@ -96,6 +96,7 @@ impl Chosen {
 
     /// What does not fit together, once all is set.
     pub(super) fn check(&mut self) {
+        self.target.settle();
         let contradictions = self.target.contradictions().into_iter();
         self.problems.extend(contradictions.map(|message| (message, Some(Hint::page(TARGET_HINT)))));
         if self.target.state.is_some() && self.job.is_none() {

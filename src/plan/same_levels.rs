@@ -1,12 +1,14 @@
-//! Levels that are the same trial: of a job that does not heed what they set, such as an `iodepth` with a synchronous method.
+//! Levels that are the same trial: of a job that does not heed what they set, such as an `iodepth` with a synchronous method, or of a
+//! filesystem that they say nothing about.
 //!
 //! Enters: a plan. Leaves: sentences. A factor with such levels everywhere is a mistake; where another factor makes a difference
 //! of it, only some rows compare nothing.
 
 use std::collections::BTreeMap;
 
-use super::{CellSpec, Plan};
-use crate::catalog::{EngineKind, Reaches};
+use super::{CellSpec, Plan, PlannedFactor};
+use crate::catalog::{EngineKind, Filesystem, Reaches, Runs};
+use crate::experiment::of_one_filesystem;
 use crate::workload::IoMethod;
 
 /// What was found.
@@ -19,51 +21,93 @@ pub struct SameLevels {
 }
 
 impl SameLevels {
-    /// Looks at each pair of levels of each factor. Hooks see the levels, and may make a difference of them.
+    /// Looks at each pair of levels of each factor. Hooks and commands see the levels, and may make a difference of them: then levels are
+    /// only warned of.
     #[must_use]
     pub fn of(plan: &Plan, has_hooks: bool) -> SameLevels {
         let mut found = SameLevels::default();
-        if plan.aa || has_hooks {
+        if plan.aa {
             return found;
         }
-        // (factor, levels) → rows, those that are the same, and the first reason.
-        let mut pairs: BTreeMap<(usize, [u32; 2]), (u32, u32, String)> = BTreeMap::new();
+        let mut pairs: BTreeMap<(usize, [u32; 2]), Pair> = BTreeMap::new();
         for (factor, levels, [one, other]) in plan.neighbours() {
             let pair = pairs.entry((factor, levels)).or_default();
-            pair.0 += 1;
-            let ignored = ignored_depth(one, other).map(|method| {
-                format!("ioengine={} has one I/O in flight whatever iodepth says", method.name())
-            });
-            let why = ignored.or_else(|| {
-                is_same_job(one, other)
-                    .then(|| "the job does the same with both, and nothing else differs".to_owned())
-            });
-            if let Some(why) = why {
-                pair.1 += 1;
-                if pair.2.is_empty() {
-                    pair.2 = why;
-                }
-            }
+            pair.rows += 1;
+            let why = if sets_options(&plan.factors[factor]) && has_same_options(one, other) {
+                pair.seen |= has_hooks || one.engine.descriptor().runs == Runs::Command;
+                let fs = one.target.fs.map_or("none", Filesystem::name);
+                Some(format!("with fs={fs} both give mkfs and mount the same, and nothing else differs"))
+            } else {
+                same_job(one, other).filter(|_| !has_hooks)
+            };
+            pair.same += u32::from(why.is_some());
+            pair.why = pair.why.take().or(why);
         }
-        for ((factor, [one, other]), (rows, same, why)) in pairs {
+        for ((factor, [one, other]), Pair { rows, same, seen, why }) in pairs {
             let factor = &plan.factors[factor];
             let label = |level: u32| &factor.levels[level as usize];
+            let Some(why) = why else { continue };
             let what = format!(
-                "{0}={1} and {0}={2} are the same trial{3}: {why}",
+                "{0}={1} and {0}={2} are the same trial{3}: {why}{4}",
                 factor.name,
                 label(one),
                 label(other),
-                if same < rows { " in some rows" } else { "" }
+                if same < rows { " in some rows" } else { "" },
+                if seen { " but what hook or command make of the level" } else { "" }
             );
             match same {
-                0 => {}
-                _ if same == rows => found.refused.push(what),
+                _ if same == rows && !seen => found.refused.push(what),
                 _ => found.warned.push(what),
             }
         }
         found.refused.truncate(1);
         found
     }
+}
+
+/// What is found of two levels of a factor.
+#[derive(Default)]
+struct Pair {
+    /// Rows that have both.
+    rows: u32,
+    /// Those in which they are the same.
+    same: u32,
+    /// Whether somebody who sees the levels may still make a difference of them.
+    seen: bool,
+    /// The first reason.
+    why: Option<String>,
+}
+
+/// Why the job does the same in both cells.
+fn same_job(one: &CellSpec, other: &CellSpec) -> Option<String> {
+    let ignored = ignored_depth(one, other)
+        .map(|method| format!("ioengine={} has one I/O in flight whatever iodepth says", method.name()));
+    ignored.or_else(|| {
+        is_same_job(one, other)
+            .then(|| "the job does the same with both, and nothing else differs".to_owned())
+    })
+}
+
+/// Whether levels of the factor set what mkfs or mount are given.
+fn sets_options(factor: &PlannedFactor) -> bool {
+    std::iter::once(&factor.name).chain(&factor.sets).any(|key| {
+        let key = key.strip_prefix("target.").unwrap_or(key);
+        matches!(key, "mkfs" | "mount") || of_one_filesystem(key).is_some()
+    })
+}
+
+/// Whether nothing differs in two cells but the names of their levels.
+fn has_same_options(one: &CellSpec, other: &CellSpec) -> bool {
+    if one.target != other.target || one.job_text != other.job_text {
+        return false;
+    }
+    let named = CellSpec {
+        levels: one.levels.clone(),
+        label: one.label.clone(),
+        variables: one.variables.clone(),
+        ..other.clone()
+    };
+    *one == named
 }
 
 /// Sentences about jobs whose `iodepth` their method ignores, each once: in the words in which the engine says it of each trial.
@@ -192,6 +236,42 @@ mod tests {
         assert_eq!(ignored_depths(&planned(&deep, &["bs=4k,8k"])), [said]);
         assert!(ignored_depths(&planned(&format!("{deep}ioengine=libaio\n"), &["bs=4k,8k"])).is_empty());
         assert!(ignored_depths(&planned(JOB, &["bs=4k,8k"])).is_empty());
+    }
+
+    #[test]
+    fn options_of_another_filesystem_are_said_to_change_nothing() {
+        let fs = "fs=xfs,ext4";
+        let on_loop = |factors: &[&str], job: bool, hooks: bool| {
+            let line = CommandLine {
+                target: vec!["loop:1g".to_owned()],
+                vary: factors.iter().map(|text| (*text).to_owned()).collect(),
+                ..CommandLine::default()
+            };
+            let experiment = match job {
+                true => Experiment::from_job(JOB, "j.fio", Path::new("/"), &line),
+                false => Experiment::from_command(&["true".to_owned()], &line),
+            };
+            SameLevels::of(&Plan::new(&experiment.unwrap(), 1, Path::new("/"), "own").unwrap(), hooks)
+        };
+        let said = "mkfs.xfs=default and mkfs.xfs=-m reflink=0 are the same trial in some rows: with fs=ext4 both give mkfs and mount \
+                    the same, and nothing else differs";
+        let own = "mkfs.xfs=default,-m reflink=0";
+        for (engine, job) in [("engine=native", true), ("engine=fio", true), ("engine=command", false)] {
+            let same = on_loop(&[fs, own, engine], job, false);
+            assert_eq!((same.refused.len(), same.warned.len()), (0, 1), "{engine}: {same:?}");
+            assert!(same.warned[0].starts_with(said), "{same:?}");
+        }
+        let same = on_loop(&[fs, own], true, true);
+        assert_eq!(same.warned, [format!("{said} but what hook or command make of the level")]);
+        assert_eq!(on_loop(&["fs=xfs", own], true, false), SameLevels::default());
+        // What is for all is in no cell where each filesystem has its own.
+        let same = on_loop(&["fs=ext4", "mount.ext4=noatime", "mount=default,nodiratime"], true, false);
+        assert!(
+            same.refused[0].starts_with("mount=default and mount=nodiratime are the same trial: "),
+            "{same:?}"
+        );
+        let same = on_loop(&["fs=ext4", "mount.ext4=noatime", "mount=default,nodiratime"], true, true);
+        assert!(same.refused.is_empty() && same.warned.len() == 1, "{same:?}");
     }
 
     #[test]

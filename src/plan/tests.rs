@@ -41,6 +41,44 @@ fn a_fio_option_is_set_in_every_job() {
 }
 
 #[test]
+fn options_are_for_a_filesystem_that_a_cell_has() {
+    let both = ["fs=xfs,ext4", "device=loop:1g", "mkfs.xfs=-m reflink=0", "target.mount.ext4=noatime"];
+    let cells = plan(JOB, &both).unwrap().cells;
+    let options = |cell: usize| (cells[cell].target.mkfs.join(" "), cells[cell].target.mount.join(","));
+    assert_eq!([options(0), options(1)].map(|(mkfs, mount)| mkfs + &mount), ["-m reflink=0", "noatime"]);
+    for (levels, words) in [
+        (
+            &["fs=ext4,btrfs", "device=loop:1g", "mkfs.xfs=-K"][..],
+            "mkfs.xfs is given, but no cell has fs=xfs",
+        ),
+        (&["mount.xfs=default,noatime"], "mount.xfs is given, but no cell has fs=xfs"),
+        (&["mkfs.zfs=a,b"], "mkfs.zfs: assay makes no zfs; write one of mkfs.xfs, mkfs.ext4"),
+        (
+            &["fs=xfs,ext4", "device=loop:1g", "mkfs.xfs=a", "target.mkfs.xfs=b"],
+            "mkfs.xfs is set by two factors",
+        ),
+    ] {
+        let said = plan(JOB, levels).unwrap_err().to_string();
+        assert!(said.contains(words), "{said}");
+    }
+    let aa = CommandLine { aa: true, ..vary(&["fs=ext4,xfs", "device=loop:1g", "mkfs.xfs=-K"]) };
+    assert!(
+        Plan::new(&experiment(JOB, &aa), 1, Path::new("/"), "own").is_ok(),
+        "it is for a level that is left out"
+    );
+}
+
+#[test]
+fn a_log_is_of_one_filesystem_at_a_time() {
+    let on = ["fs=xfs,ext4", "device=loop:1g", "log=/dev/no"];
+    assert!(plan(JOB, &on).is_ok());
+    let said = plan(JOB, &[&on[..], &["fresh=round"]].concat()).unwrap_err().to_string();
+    assert!(said.contains("/dev/no cannot hold what several levels put on it beyond a trial"), "{said}");
+    let said = plan(JOB, &["fs=xfs,btrfs", "device=loop:1g", "log=loop:128m"]).unwrap_err().to_string();
+    assert!(said.contains("btrfs has no log on another device, only XFS and ext4 have one"), "{said}");
+}
+
+#[test]
 fn a_variable_precedes_an_option_and_that_a_setting() {
     let named = plan("[a]\nsize=1m\nbs=${bs}\ndirectory=/x\n", &["bs=4k,8k"]).unwrap();
     assert!(text(&named, 1).contains("bs=8k\n") && text(&named, 1).matches("bs=").count() == 1);

@@ -1,12 +1,14 @@
 //! A loop device on a file of its own (Linux's include/uapi/linux/loop.h, loop(4)).
 //!
-//! Enters: a file's path, its size, options. Leaves: a block device. The backing file is sparse; direct I/O to it is
-//! asked for, as pages of the file would otherwise be cached a second time, and what the kernel made of that is a fact.
+//! Enters: a file's path, its size, options. Leaves: a block device. The backing file is sparse unless its blocks are asked for; direct
+//! I/O to it is asked for, as pages of the file would otherwise be cached a second time, and what the kernel made of that is a fact.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FallocateFlags;
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
 use super::busy::while_busy;
@@ -40,20 +42,23 @@ pub(super) struct Wish {
     pub(super) bytes: u64,
     pub(super) direct_io: bool,
     pub(super) block_size: u32,
+    /// Whether all blocks of the file are allocated before anything is written.
+    pub(super) allocated: bool,
 }
 
 impl Wish {
     pub(super) fn read(bytes: u64, options: &[(String, String)]) -> Result<Wish, TargetError> {
-        let mut wish = Wish { bytes, direct_io: true, block_size: 0 };
+        let mut wish = Wish { bytes, direct_io: true, block_size: 0, allocated: false };
         for (name, value) in options {
             let wrong = || {
                 TargetError::unavailable(
                     format!("loop: {name}={value} cannot be"),
-                    "write direct_io=0 or 1, block_size=512 to 4096",
+                    "write direct_io=0 or 1, fallocate=0 or 1, block_size=512 to 4096",
                 )
             };
             match (name.as_str(), value.parse::<u32>()) {
                 ("direct_io", Ok(on @ 0..=1)) => wish.direct_io = on == 1,
+                ("fallocate", Ok(on @ 0..=1)) => wish.allocated = on == 1,
                 ("block_size", Ok(size)) if size.is_power_of_two() && (512..=65_536).contains(&size) => {
                     wish.block_size = size;
                 }
@@ -82,6 +87,31 @@ pub(super) fn make_image(image: &Path, wish: Wish) -> Result<(File, Inode), Targ
     file.set_len(wish.bytes).map_err(TargetError::io("cannot size", image))?;
     let seen = Seen::opened(&file).map_err(TargetError::io("cannot look at", image))?;
     Ok((file, seen.inode))
+}
+
+/// Whether files in a directory can be given their blocks without being written.
+pub(super) fn cannot_allocate(directory: &Path) -> Option<TargetError> {
+    let file = tempfile::tempfile_in(directory).map_err(TargetError::io("cannot make a file in", directory));
+    file.and_then(|file| allocate(&file, directory, 4096)).err()
+}
+
+/// Gives a file all its blocks; those that it has stay as they are. `image` is where it is, for messages.
+pub(super) fn allocate(file: &File, image: &Path, bytes: u64) -> Result<(), TargetError> {
+    rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes).map_err(|error| match error {
+        rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS => TargetError::unavailable(
+            format!(
+                "loop: fallocate=1: the filesystem at {} cannot allocate blocks before they are written",
+                image.display()
+            ),
+            "--directory names a place on another one, e.g. ext4 or XFS; or leave fallocate=1 out",
+        ),
+        other => TargetError::io("cannot allocate", image)(other.into()),
+    })
+}
+
+/// Whether a file has all its blocks.
+pub(super) fn is_allocated(image: &Path) -> bool {
+    image.metadata().is_ok_and(|found| found.blocks().saturating_mul(512) >= found.len())
 }
 
 /// Makes the device on the file; the journal knows the file already.
@@ -211,10 +241,33 @@ mod tests {
     fn options_are_read() {
         let options =
             |text: &str| vec![text.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap()];
-        assert_eq!(Wish::read(1, &[]).unwrap(), Wish { bytes: 1, direct_io: true, block_size: 0 });
+        let usual = Wish { bytes: 1, direct_io: true, block_size: 0, allocated: false };
+        assert_eq!(Wish::read(1, &[]).unwrap(), usual);
+        assert!(Wish::read(1, &options("fallocate=1")).unwrap().allocated);
+        assert!(Wish::read(1, &options("fallocate=yes")).is_err());
         assert!(!Wish::read(1, &options("direct_io=0")).unwrap().direct_io);
         assert_eq!(Wish::read(1, &options("block_size=4096")).unwrap().block_size, 4096);
         assert!(Wish::read(1, &options("block_size=1000")).is_err());
+    }
+
+    #[test]
+    fn a_file_is_given_its_blocks_and_its_holes_again() {
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let image = place.path().join("image");
+        let wish = Wish { bytes: 2 << 20, direct_io: true, block_size: 0, allocated: true };
+        let (file, _) = make_image(&image, wish).unwrap();
+        assert!(!is_allocated(&image), "sparse before it is allocated");
+        if let Some(error) = cannot_allocate(place.path()) {
+            assert!(error.to_string().contains("cannot allocate blocks before they are written"), "{error}");
+            return;
+        }
+        allocate(&file, &image, wish.bytes).unwrap();
+        assert!(is_allocated(&image));
+        let punched = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&file, punched, 1 << 20, 1 << 20).unwrap();
+        assert!(!is_allocated(&image));
+        allocate(&file, &image, wish.bytes).unwrap();
+        assert!(is_allocated(&image));
     }
 
     #[test]

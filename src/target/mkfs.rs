@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::error::TargetError;
-use crate::catalog::{Filesystem, Program};
+use crate::catalog::{Filesystem, Mkfs, Program};
 
 /// Bytes at either end that carry every signature assay looks for.
 const ENDS: u64 = 1 << 20;
@@ -35,15 +35,25 @@ pub(super) fn make(
     device: &Path,
 ) -> Result<(String, String), TargetError> {
     let Some(mkfs) = fs.mkfs() else { return Ok((String::new(), String::new())) };
+    let program = program(mkfs);
+    said(mkfs, arguments, device).map(|(command, _)| (command, version(&program)))
+}
+
+fn program(mkfs: Mkfs) -> PathBuf {
     let name = mkfs.program.name;
-    let program = crate::sys::find_system_program(name).unwrap_or_else(|| PathBuf::from(name));
+    crate::sys::find_system_program(name).unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// Runs mkfs; returns the command, and what it printed.
+pub(super) fn said(mkfs: Mkfs, arguments: &[String], device: &Path) -> Result<(String, String), TargetError> {
+    let (name, program) = (mkfs.program.name, program(mkfs));
     let shown = device.to_string_lossy();
     let words = std::iter::once(name).chain(arguments.iter().map(String::as_str)).chain([shown.as_ref()]);
     let command = shlex::try_join(words).unwrap_or_default();
     let output = run(Command::new(&program).args(arguments).arg(device))
         .map_err(TargetError::io("cannot start", &program))?;
     if output.status.success() {
-        return Ok((command, version(&program)));
+        return Ok((command, String::from_utf8_lossy(&output.stdout).into_owned()));
     }
     let mut words = String::from_utf8_lossy(&output.stdout).into_owned();
     words.push_str(&String::from_utf8_lossy(&output.stderr));

@@ -49,7 +49,7 @@ pub fn mkfs_refusal(settings: &TargetSettings) -> Option<TargetError> {
     Some(TargetError::unavailable(
         format!("{command} would fail: {}", said.join("; ")),
         format!(
-            "nothing was made; man {name} lists its arguments; a level of an experiment file sets fs={} with a mkfs of its own",
+            "nothing was made; man {name} lists its arguments; mkfs.{} holds arguments for this filesystem alone",
             fs.name()
         ),
     ))

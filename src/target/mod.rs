@@ -21,6 +21,7 @@ mod identity;
 mod journal;
 mod knobs;
 mod ledger;
+mod log_device;
 mod loop_device;
 mod loop_users;
 mod made;

@@ -24,7 +24,8 @@ pub fn obstacle(
     below: &Path,
     elsewhere: Option<&Path>,
 ) -> Result<(), TargetError> {
-    if let Some(Device::Block(path)) = &settings.device {
+    for device in settings.devices() {
+        let Device::Block(path) = device else { continue };
         if !path.exists() {
             let reason = format!("there is no {}", path.display());
             return Err(TargetError::unavailable(reason, "ls /sys/block shows the devices there are"));
@@ -37,7 +38,11 @@ pub fn obstacle(
             if settings.makes() { "making devices and filesystems" } else { "setting queues and kernel" };
         return Err(TargetError::unavailable(format!("{what} needs root"), "run it with sudo"));
     }
-    if let Some(found) = device(settings, named, below) {
+    let made = || settings.devices().filter(|_| !settings.is_in_memory());
+    if let Some(found) = made().find_map(|made| device(made, settings, named, below)) {
+        return Err(found);
+    }
+    if let Some(found) = room(made(), below) {
         return Err(found);
     }
     if let Some(fs) = settings.fs {
@@ -90,9 +95,10 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
     /// Large enough for every kind, small enough for every machine.
     const BYTES: u64 = 64 << 20;
     let of_kind = |kind: DeviceKind| {
-        let device = Some(Device::Made { kind, bytes: BYTES, options: Vec::new() });
-        let settings = TargetSettings { device, ..TargetSettings::default() };
-        (kind.name(), self::device(&settings, &[], below).map(|missing| missing.to_string()))
+        let made = Device::Made { kind, bytes: BYTES, options: Vec::new() };
+        let missing = device(&made, &TargetSettings::default(), &[], below);
+        let missing = missing.or_else(|| room(std::iter::once(&made), below));
+        (kind.name(), missing.map(|missing| missing.to_string()))
     };
     let of_fs = |fs: Filesystem| {
         let missing = (!crate::host::has_filesystem(fs.name())).then(|| {
@@ -109,8 +115,13 @@ pub(super) fn taken<'n>(settings: &TargetSettings, named: &'n [PathBuf]) -> Take
     if settings.launcher().descriptor().made_for_the_run { Taken::Any } else { Taken::Named(named) }
 }
 
-/// The file behind a loop device has holes, but the job may fill them all.
-fn room(bytes: u64, below: &Path) -> Option<TargetError> {
+/// The files behind loop devices have holes, but the job may fill them all.
+fn room<'d>(devices: impl Iterator<Item = &'d Device>, below: &Path) -> Option<TargetError> {
+    let of_loop = |device: &Device| match device {
+        Device::Made { kind: DeviceKind::Loop, bytes, .. } => Some(*bytes),
+        _ => None,
+    };
+    let bytes = devices.filter_map(of_loop).fold(0, u64::saturating_add);
     let space = rustix::fs::statvfs(below).ok()?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     (bytes > free).then(|| {
@@ -124,16 +135,18 @@ fn room(bytes: u64, below: &Path) -> Option<TargetError> {
     })
 }
 
-fn device(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Option<TargetError> {
-    let device = settings.device.as_ref()?;
+fn device(
+    device: &Device,
+    settings: &TargetSettings,
+    named: &[PathBuf],
+    below: &Path,
+) -> Option<TargetError> {
     let Device::Made { kind, bytes, options } = device else { return None };
-    if settings.is_in_memory() {
-        return None;
-    }
     match kind {
         DeviceKind::Loop => {
             let wrong = || loop_device::Wish::read(*bytes, options).err();
-            loop_device::obstacle().or_else(wrong).or_else(|| room(*bytes, below))
+            let blocks = || loop_device::cannot_allocate(below).filter(|_| device.allocated_bytes() > 0);
+            loop_device::obstacle().or_else(wrong).or_else(blocks)
         }
         DeviceKind::Zram => zram::obstacle(),
         DeviceKind::Ram => ramdisk::obstacle(*bytes, taken(settings, named)),

@@ -15,12 +15,18 @@ use super::made::Made;
 use super::obstacles::taken;
 use super::overwrite::may_overwrite;
 use super::{
-    guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, superblock,
-    zram,
+    guest_disk, log_device, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device,
+    superblock, zram,
 };
+use crate::catalog::LogDevice;
 use crate::experiment::{
-    DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, MOUNT_POINT, TargetSettings,
+    DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, LOG_LINK, MOUNT_POINT, TargetSettings,
 };
+
+/// The file behind the target's loop device.
+const IMAGE: &str = "image";
+/// The same of the log's.
+const LOG_IMAGE: &str = "log-image";
 
 /// Facts by name.
 type Facts = BTreeMap<String, String>;
@@ -60,27 +66,50 @@ impl Builder<'_> {
             (Some(_), Some(fs)) if fs.is_in_memory() => None,
             (Some(device), _) => {
                 facts.insert("target.device".to_owned(), device.to_string());
-                Some(self.device(device, &mut notes)?)
+                Some(self.device(device, IMAGE, &mut notes)?)
             }
         };
         self.journal.reached("device");
         if let Some(device) = &device {
             own_facts(device, &mut facts);
-            self.link(device)?;
+            self.link(device, DEVICE_LINK)?;
         }
+        let log = match self.settings.log.as_ref().filter(|_| device.is_some()) {
+            Some(log) => {
+                facts.insert("target.log".to_owned(), log.to_string());
+                let made = self.device(log, LOG_IMAGE, &mut notes)?;
+                self.link(&made, LOG_LINK)?;
+                Some(made)
+            }
+            None => None,
+        };
         match (self.settings.fs, &device) {
-            (Some(fs), device) => notes.extend(self.filesystem(fs, device.as_deref(), &mut facts)?),
+            (Some(fs), device) => {
+                notes.extend(self.filesystem(fs, device.as_deref(), log.as_deref(), &mut facts)?);
+            }
             (None, Some(device)) if self.settings.state == Some(FileState::Overwrite) => {
                 fill(device).map_err(TargetError::io("cannot fill", device))?;
                 facts.insert("target.filled".to_owned(), "yes".to_owned());
             }
             (None, _) => {}
         }
+        if matches!(self.settings.device, Some(Device::Made { kind: DeviceKind::Loop, .. }))
+            && device.is_some()
+        {
+            let is_whole = loop_device::is_allocated(&self.directory.join(IMAGE));
+            facts.insert("loop.fallocate".to_owned(), u8::from(is_whole).to_string());
+        }
         self.journal.reached("stack");
         Ok(Built { facts, notes })
     }
 
-    fn device(&mut self, device: &Device, notes: &mut Vec<String>) -> Result<PathBuf, TargetError> {
+    /// `image`: what the file behind it is called, where there is one.
+    fn device(
+        &mut self,
+        device: &Device,
+        image: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<PathBuf, TargetError> {
         let (kind, bytes, options) = match device {
             Device::Block(path) => {
                 may_overwrite(path, std::slice::from_ref(path))?;
@@ -93,11 +122,15 @@ impl Builder<'_> {
         };
         match kind {
             DeviceKind::Loop => {
-                let image = self.directory.join("image");
+                let image = self.directory.join(image);
                 let wish = loop_device::Wish::read(bytes, options)?;
                 self.journal.begin(Some(self.name), Made::Loop { image: image.clone(), inode: None })?;
                 let (file, inode) = loop_device::make_image(&image, wish)?;
-                self.journal.now_known(Made::Loop { image, inode: Some(inode) })?;
+                self.journal.now_known(Made::Loop { image: image.clone(), inode: Some(inode) })?;
+                self.journal.reached("image");
+                if wish.allocated {
+                    loop_device::allocate(&file, &image, wish.bytes)?;
+                }
                 let made = loop_device::attach(&file, wish)?;
                 notes.extend(loop_device::not_as_wished(&made, wish));
                 Ok(made)
@@ -127,9 +160,23 @@ impl Builder<'_> {
         }
     }
 
+    /// mkfs discards its device first, which makes holes in the file behind a loop device.
+    fn fill_holes(&self) -> Result<(), TargetError> {
+        for (device, name) in [(&self.settings.device, IMAGE), (&self.settings.log, LOG_IMAGE)] {
+            let bytes = device.as_ref().map_or(0, Device::allocated_bytes);
+            if bytes > 0 {
+                let image = self.directory.join(name);
+                let file = OpenOptions::new().write(true).open(&image);
+                let file = file.map_err(TargetError::io("cannot open", &image))?;
+                loop_device::allocate(&file, &image, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The job finds the device under a name that is known before it is made.
-    fn link(&self, device: &Path) -> Result<(), TargetError> {
-        let link = self.directory.join(DEVICE_LINK);
+    fn link(&self, device: &Path, name: &str) -> Result<(), TargetError> {
+        let link = self.directory.join(name);
         match std::fs::remove_file(&link) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(TargetError::io("cannot remove", link)(error));
@@ -143,39 +190,14 @@ impl Builder<'_> {
         &mut self,
         fs: Filesystem,
         device: Option<&Path>,
+        log: Option<&Path>,
         facts: &mut Facts,
     ) -> Result<Vec<String>, TargetError> {
-        let settings = self.settings;
+        let way = log.zip(fs.descriptor().log_device);
+        let named = way.map(|(log, way)| log_device::named(self.settings, way, log));
+        let settings = named.as_ref().unwrap_or(self.settings);
         if let Some(device) = device {
-            let foreign = !matches!(
-                settings.device,
-                Some(Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram | DeviceKind::NullBlk, .. })
-            );
-            let disk = DeviceIdentity::of(device);
-            let made =
-                |identity| Made::Filesystem { device: device.to_owned(), disk: disk.clone(), identity };
-            if foreign {
-                self.journal.begin(Some(self.name), made(None))?;
-            }
-            self.journal.reached("mkfs");
-            let mut others = second_device::of_mkfs(settings);
-            others.retain(|other| other != device);
-            for other in &others {
-                // A log of the trial before is no filesystem to assay, but mkfs would stop at it.
-                mkfs::clear_ends(other).map_err(TargetError::io("cannot clear", other))?;
-            }
-            let (command, version) = mkfs::make(fs, &settings.mkfs, device)?;
-            if foreign {
-                self.journal.now_known(made(mkfs::identity(fs, device)))?;
-            }
-            for device in others {
-                let (identity, disk) = (mkfs::identity_beside(fs, &device), DeviceIdentity::of(&device));
-                self.journal.begin(Some(self.name), Made::Filesystem { device, disk, identity })?;
-            }
-            let command = command.replace(&*device.to_string_lossy(), "DEVICE");
-            facts.insert("mkfs.command".to_owned(), command);
-            facts.insert("mkfs.version".to_owned(), version);
-            facts.extend(superblock::facts(fs, device));
+            self.mkfs(fs, settings, (device, log), facts)?;
         }
         let point = self.directory.join(MOUNT_POINT);
         match std::fs::create_dir(&point) {
@@ -189,6 +211,69 @@ impl Builder<'_> {
         let mount = crate::host::mounted_at(&point);
         self.journal.now_known(Made::Mount { point, mount })?;
         Ok(warned)
+    }
+
+    /// `settings`: with the log's device in them.
+    fn mkfs(
+        &mut self,
+        fs: Filesystem,
+        settings: &TargetSettings,
+        (device, log): (&Path, Option<&Path>),
+        facts: &mut Facts,
+    ) -> Result<(), TargetError> {
+        let foreign = !matches!(
+            settings.device,
+            Some(Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram | DeviceKind::NullBlk, .. })
+        );
+        let mut others = second_device::of_mkfs(settings);
+        others.retain(|other| other != device);
+        for other in &others {
+            // A log of the trial before is no filesystem to assay, but mkfs would stop at it.
+            mkfs::clear_ends(other).map_err(TargetError::io("cannot clear", other))?;
+        }
+        if let Some((log, way)) = log.zip(fs.descriptor().log_device) {
+            // What was made for this run goes as a whole.
+            others.retain(|other| other != log || matches!(settings.log, Some(Device::Block(_))));
+            if !way.made_first.is_empty() {
+                self.log_first(fs, way, [device, log])?;
+                others.retain(|other| other != log);
+            }
+        }
+        let disk = DeviceIdentity::of(device);
+        let made = |identity| Made::Filesystem { device: device.to_owned(), disk: disk.clone(), identity };
+        if foreign {
+            self.journal.begin(Some(self.name), made(None))?;
+        }
+        self.journal.reached("mkfs");
+        let (command, version) = mkfs::make(fs, &settings.mkfs, device)?;
+        self.fill_holes()?;
+        if foreign {
+            self.journal.now_known(made(mkfs::identity(fs, device)))?;
+        }
+        for device in others {
+            let (identity, disk) = (mkfs::identity_beside(fs, &device), DeviceIdentity::of(&device));
+            self.journal.begin(Some(self.name), Made::Filesystem { device, disk, identity })?;
+        }
+        facts.insert("mkfs.command".to_owned(), log_device::without_names(&command, device, log));
+        facts.insert("mkfs.version".to_owned(), version);
+        facts.extend(superblock::facts(fs, device));
+        Ok(())
+    }
+
+    /// The log of a filesystem whose mkfs wants it to be there.
+    fn log_first(&mut self, fs: Filesystem, way: LogDevice, on: [&Path; 2]) -> Result<(), TargetError> {
+        let (log, disk) = (on[1], DeviceIdentity::of(on[1]));
+        let made = |identity| Made::Filesystem { device: log.to_owned(), disk: disk.clone(), identity };
+        let foreign = matches!(self.settings.log, Some(Device::Block(_)));
+        if foreign {
+            self.journal.begin(Some(self.name), made(None))?;
+        }
+        log_device::make_first(fs, way, &self.settings.mkfs, on)?;
+        if foreign {
+            self.journal.now_known(made(mkfs::identity(fs, log)))?;
+        }
+        self.journal.reached("log");
+        Ok(())
     }
 }
 

@@ -19,8 +19,17 @@ const XFS_RO_COMPAT: [(u32, &str); 4] = [(1, "finobt"), (2, "rmapbt"), (4, "refl
 const XFS_INCOMPAT: [(u32, &str); 4] = [(1, "ftype"), (2, "sparse"), (8, "bigtime"), (32, "nrext64")];
 /// What is another one in each filesystem: identities, checksums, times.
 const XFS_OWN: [Range<usize>; 4] = [32..48, 224..228, 240..248, 248..264];
-const EXT4_OWN: [Range<usize>; 8] =
-    [0x2c..0x34, 0x40..0x44, 0x68..0x78, 0xd0..0xe0, 0xec..0xfc, 0x108..0x10c, 0x178..0x180, 0x270..0x27a];
+const EXT4_OWN: [Range<usize>; 9] = [
+    0x2c..0x34,
+    0x40..0x44,
+    0x68..0x78,
+    0xd0..0xe0,
+    0xe4..0xe8,
+    0xec..0xfc,
+    0x108..0x10c,
+    0x178..0x180,
+    0x270..0x27a,
+];
 /// The checksum of ext4's superblock.
 const EXT4_CHECKSUM: Range<usize> = 0x3fc..0x400;
 

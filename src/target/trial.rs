@@ -20,7 +20,7 @@ use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
 use super::{extent_size, knobs, mkfs, second_device};
 use crate::catalog::Filesystem;
-use crate::experiment::{Device, DeviceKind, Fresh};
+use crate::experiment::{Device, DeviceKind, Fresh, LOG_LINK};
 use crate::host::HostFacts;
 
 /// Longest wait in milliseconds for a device to be idle, for tests, which share theirs. Only debug builds read it.
@@ -234,10 +234,23 @@ pub fn facts(spec: &TargetSpec, ready: &Ready) -> HostFacts {
         Some(Device::Made { kind, .. }) if setup.stack.is_some() => Some(*kind),
         _ => None,
     });
+    if let Some(options) = facts.get("mount.options")
+        && let Some(log) = log_that_was_made(spec)
+    {
+        let plain = options.replace(&*log.to_string_lossy(), "LOG");
+        facts.set("mount.options", plain);
+    }
     if let Some(kind) = made.filter(|_| facts.get("device").is_some()) {
         without_numbers(&mut facts, kind);
     }
     facts
+}
+
+/// The device of the filesystem's log, where it was made for this run.
+fn log_that_was_made(spec: &TargetSpec) -> Option<PathBuf> {
+    let setup =
+        spec.setup.as_ref().filter(|setup| matches!(setup.settings.log, Some(Device::Made { .. })))?;
+    setup.stack.as_ref()?.join(LOG_LINK).canonicalize().ok()
 }
 
 /// Which number the kernel gave a device it made is chance, and no difference between arms.

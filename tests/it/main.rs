@@ -95,6 +95,7 @@ mod targets;
 mod targets_claims;
 mod targets_left;
 mod targets_mounts;
+mod targets_options;
 mod targets_refused;
 mod targets_settings;
 mod tools;

@@ -87,11 +87,12 @@ fn places(prepared: &Prepared) -> Vec<PathBuf> {
     if prepared.plan.cells.iter().all(in_memory) {
         return Vec::new();
     }
-    let named = |cell: &CellSpec| match &cell.target.device {
-        Some(Device::Block(path)) if !cell.target.is_elsewhere() => Some(path.clone()),
+    let named = |device: &Device| match device {
+        Device::Block(path) => Some(path.clone()),
         _ => None,
     };
-    let named: Vec<PathBuf> = prepared.plan.cells.iter().filter_map(named).collect();
+    let here = prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere());
+    let named: Vec<PathBuf> = here.flat_map(|cell| cell.target.devices().filter_map(named)).collect();
     if !named.is_empty() {
         return named;
     }

@@ -125,7 +125,8 @@ pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
         let scheduler = || scheduler(cell).filter(|_| is_here);
         scheduler().or_else(|| room::missing(cell).filter(|_| is_known && !hook))
     });
-    let missing = unscheduled(prepared).or(missing);
+    let missing =
+        unscheduled(prepared).or(missing).or_else(|| room::missing_for_images(&prepared.plan.cells));
     missing.or_else(|| counters(prepared).filter(|_| !hook)).map_or(Ok(()), Err)
 }
 

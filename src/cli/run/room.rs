@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::catalog::Reaches;
 use crate::cli::Failure;
-use crate::experiment::{Device, FileState, TargetSettings};
+use crate::experiment::{Device, FileState, Fresh, TargetSettings};
 use crate::plan::CellSpec;
 use crate::target::Room;
 use crate::units::{Unit, format_number, parse_bytes};
@@ -63,6 +63,33 @@ pub(super) fn missing_there(cell: &CellSpec, room: Room) -> Option<Failure> {
     let is_own = cell.engine.descriptor().in_process;
     let free = if is_own { room.available_bytes } else { room.free_bytes };
     (needed > free).then(|| too_little(cell, needed, free, &place)).flatten()
+}
+
+/// Files behind loop devices that are allocated in full: those that last longer than a trial are there at the same time.
+pub(super) fn missing_for_images(cells: &[CellSpec]) -> Option<Failure> {
+    let mut lasting: BTreeMap<&Path, BTreeMap<&Path, u64>> = BTreeMap::new();
+    for cell in cells.iter().filter(|cell| !cell.target.is_elsewhere()) {
+        let bytes = cell.target.devices().map(Device::allocated_bytes).fold(0, u64::saturating_add);
+        let stack = cell.stack.as_deref().filter(|_| bytes > 0 && !cell.target.is_in_memory());
+        if let (Some(stack), Some(base)) = (stack, cell.work.parent()) {
+            // Of those that are made for a trial one is there at a time, the largest at some time.
+            let of_trial = cell.target.fresh.unwrap_or_default() == Fresh::Trial;
+            let name = if of_trial { Path::new("") } else { stack };
+            let largest = lasting.entry(base).or_default().entry(name).or_default();
+            *largest = bytes.max(*largest);
+        }
+    }
+    lasting.into_iter().find_map(|(base, images)| {
+        let needed: u64 = images.values().sum();
+        let found = rustix::fs::statvfs(existing(base)).ok().filter(|found| found.f_blocks > 0)?;
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let [wanted, has] = [needed, free].map(|bytes| format_number(&Unit::Bytes, bytes as f64));
+        (needed > free).then(|| {
+            let place = existing(base).display();
+            Failure::request(format!("loop: fallocate=1 takes {wanted} at once, and {place} has room for {has}"))
+                .hint("make the devices smaller, let fresh=trial make one at a time, or name another place with --directory")
+        })
+    })
 }
 
 fn too_little(cell: &CellSpec, needed: u64, free: u64, place: &str) -> Option<Failure> {

@@ -135,6 +135,9 @@ impl Needs {
             (Some(device), fs) => self.device(device, fs.is_some()),
             (None, _) => {}
         }
+        if let Some(log) = &settings.log {
+            self.device(log, true);
+        }
         Ok(())
     }
 

@@ -10,6 +10,7 @@
 //! rise; and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
 
 use super::super::super::budget::BudgetPart;
+use super::super::super::facts::for_any_filesystem;
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
@@ -104,11 +105,11 @@ fn is_made_by_software(factor: &Factor) -> bool {
 }
 
 /// What says which places of the device the requests are for, and in which order.
-const PLACES: [&str; 26] = [
+const PLACES: [&str; 27] = [
     "rw", "readwrite", "size", "io_size", "filesize", "filename", "directory", "nrfiles",
     "file_service_type", "offset", "offset_increment", "random_distribution", "random_generator",
     "percentage_random", "percentage_sequential", "norandommap", "rw_sequencer", "rwmixread", "rwmixwrite",
-    "fallocate", "fs", "mkfs", "mount", "state", "extsize", "zonemode",
+    "fallocate", "fs", "mkfs", "mount", "log", "state", "extsize", "zonemode",
 ];
 
 /// What changes the way of a request through the kernel.
@@ -126,7 +127,7 @@ fn changes_the_kernel(factor: &Factor) -> bool {
 fn leads_to_other_places(factor: &Factor) -> bool {
     let is_one = |key: &String| {
         let key = key.strip_prefix("target.").or_else(|| key.strip_prefix("job.")).unwrap_or(key);
-        PLACES.contains(&key)
+        PLACES.contains(&for_any_filesystem(key))
     };
     std::iter::once(&factor.name).chain(&factor.sets).any(is_one)
 }
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn other_places_of_the_device_are_no_slower_device() {
         let of = |name: &str| super::leads_to_other_places(&super::Factor::new(name, Vec::new()));
-        assert!(of("rw") && of("job.size") && of("target.fs") && of("mount"));
+        assert!(of("rw") && of("job.size") && of("target.fs") && of("mount") && of("target.mkfs.xfs"));
         assert!(!of("device") && !of("kernel") && !of("iodepth"));
         let of_kernel = |name: &str| super::changes_the_kernel(&super::Factor::new(name, Vec::new()));
         assert!(
