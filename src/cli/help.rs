@@ -28,7 +28,7 @@ macro_rules! topics {
 }
 
 /// All pages, those that are needed first in front.
-static TOPICS: [Topic; 22] = topics! {
+static TOPICS: [Topic; 23] = topics! {
     "jobs" "jobs.md" "job files, experiment files, what can be varied"
     "targets" "targets.md" "devices and filesystems made for a run; schedulers and other settings"
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"
@@ -40,6 +40,7 @@ static TOPICS: [Topic; 22] = topics! {
     "extents" "extents.md" "how the files of a trial lie on the device"
     "traces" "traces.md" "block traces: latencies by stage, counts, the audit of flushes"
     "imports" "IMPORT.md" "results of other programs, for `assay compare`"
+    "nightly" "nightly.md" "a gate every night, and the runs of one name in time: `assay history`"
     "doctor" "doctor.md" "what makes a machine unfit to measure on"
     "probes" "probe.md" "what this machine can do at most, and how reports compare with it"
     "safety" "SAFETY.md" "what assay writes to, what it never touches, and how it puts back"

@@ -62,7 +62,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = args.database.read()?;
     let mut runs = store.list().map_err(|error| wrong(&error))?;
-    runs.retain(|run| is_whole(run));
+    runs.retain(is_whole);
     let Some(name) = &args.name else { return Ok(names(&runs)?) };
     runs.retain(|run| run.name == *name && args.since.is_none_or(|first| run.id >= first));
     runs.sort_by_key(|run| (run.started_unix_ns, run.id));

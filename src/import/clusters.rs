@@ -116,7 +116,8 @@ pub(super) fn settle(
             Ok(())
         }
         Clusters::Automatic => {
-            if !(own && by_run(batch, &groups)) && !by_name(batch, &groups) && !own {
+            let known = (own && by_run(batch, &groups)) || by_name(batch, &groups);
+            if !known && !own {
                 by_time(batch, &groups);
             }
             Ok(())

@@ -138,7 +138,10 @@ mod tests {
         let known = KnownProgram::named("db_bench").unwrap();
         let patterns = known.patterns();
         let all = found(text, &patterns, Some(known));
-        let benchmarks: Vec<&str> = all.iter().map(|found| found.asked[0].1.as_str()).collect();
+        let benchmark = |found: &Found<'_>| {
+            found.asked.iter().find(|(name, _)| name == "benchmark").map(|(_, value)| value.clone())
+        };
+        let benchmarks: Vec<String> = all.iter().filter_map(benchmark).collect();
         assert_eq!(benchmarks, ["fillseq", "readrandom"]);
         assert_eq!(all[0].values[0], (&patterns[0].metric, 334_604.0));
     }

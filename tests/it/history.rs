@@ -97,3 +97,31 @@ fn an_option_of_the_job_that_changed_with_the_level_is_named() {
         "{text}"
     );
 }
+
+/// Nights differ by 2 %, trials of a night by 0.5 %: as many independent values as there are nights.
+#[test]
+fn stored_nights_are_compared_as_nights() {
+    let sandbox = Sandbox::new();
+    let levels = [1.00, 0.97, 1.02, 0.99, 1.01, 0.98, 1.015, 0.96];
+    for (at, level) in levels.iter().enumerate() {
+        sandbox.write("night.toml", &night(1e8 * level));
+        sandbox.succeed(&["run", "night.toml", "-q", "--seed", &(at + 1).to_string()]);
+        let side = if at % 2 == 0 { "old" } else { "new" };
+        std::fs::create_dir_all(sandbox.path().join(side)).unwrap();
+        let export = sandbox.succeed(&["export", &(at + 1).to_string(), "--format", "json"]);
+        sandbox.write(&format!("{side}/{at}.json"), &export);
+    }
+    let text = flat(&sandbox.succeed(&["compare", "old", "new"]));
+    assert!(text.contains("4 runs each") && text.contains("trials are judged by runs"), "{text}");
+    let each = flat(&sandbox.succeed(&["compare", "old", "new", "--cluster", "none"]));
+    assert!(each.contains("32 repeats each"), "{each}");
+    let asked = flat(&sandbox.succeed(&["compare", "old", "new", "--cluster", "run"]));
+    assert!(asked.contains("4 runs each"), "{asked}");
+    // A row that one side has lost has no verdict, and a gate asks for one.
+    sandbox.write("a.csv", "job,bw\na,10\na,11\na,10\na,11\nb,10\nb,11\nb,10\nb,11\n");
+    sandbox.write("b.csv", "job,bw\na,10\na,11\na,10\na,11\n");
+    let gate = ["compare", "a.csv", "b.csv", "--row", "job", "--value", "bw:higher", "--fail-if", "slower"];
+    let lost = sandbox.run(&gate);
+    assert_eq!(lost.status.code(), Some(1), "{}", errors(&lost));
+    assert!(errors(&lost).contains("1 of 2 were measured on one side only"), "{}", errors(&lost));
+}

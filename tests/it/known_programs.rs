@@ -35,14 +35,17 @@ fn the_rate_decides_and_what_was_printed_into_files_is_compared() {
         tps.into_iter().map(one).collect()
     };
     sandbox.write("before.txt", &printed(4, [1000, 1010, 1020, 1030]));
-    sandbox.write("after.txt", &printed(4, [2000, 2010, 2020, 2030]));
+    sandbox.write("after.txt", &printed(8, [2000, 2010, 2020, 2030]));
     let compared = sandbox.succeed(&["compare", "before.txt", "after.txt"]);
     assert!(
         compared.contains("imported from pgbench · 8 trials")
             && compared.contains("after is faster than before by more than 2 %"),
         "{compared}"
     );
-    assert!(compared.contains("tps in k/s") && compared.contains("clients=4"), "{compared}");
+    assert!(
+        compared.contains("tps in k/s") && compared.contains("asked.clients: 4 for before; 8 for after"),
+        "{compared}"
+    );
     let by_pattern = ["compare", "before.txt", "after.txt", "--metric", "x=^tps = ([0-9]+):/s"];
     assert!(sandbox.succeed(&by_pattern).contains("x in k/s"));
     let none = sandbox.run(&["compare", "before.txt", "after.txt", "--metric", "x=iops ([0-9]+)"]);
