@@ -37,7 +37,9 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
     }
     trials.retain(|n| *n > 0);
     let by_arm: Vec<BTreeMap<&str, BTreeSet<&str>>> =
-        there.iter().map(|arm| collect(run, &seen[*arm])).collect();
+        there.iter().map(|arm| collect(run, &seen[*arm], A_MOMENT)).collect();
+    let every: Vec<BTreeMap<&str, BTreeSet<&str>>> =
+        there.iter().map(|arm| collect(run, &seen[*arm], 0.0)).collect();
     let names: BTreeSet<&str> = by_arm.iter().flat_map(|facts| facts.keys().copied()).collect();
     let none = BTreeSet::new();
     let mut found = Vec::new();
@@ -46,7 +48,8 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
     }) {
         let values: Vec<&BTreeSet<&str>> =
             by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
-        let volatile = values.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
+        let of_all = every.iter().map(|facts| facts.get(name).map_or(0, BTreeSet::len));
+        let volatile = of_all.zip(&trials).any(|(values, n)| values > 2.max(n / 3));
         let all = values.iter().flat_map(|values| values.iter().copied());
         // What an arm does not have at all is no rounding of what the others have.
         let flickers = values.iter().all(|values| !values.is_empty()) && flicker(all);
@@ -81,8 +84,12 @@ fn arm_of_cells(run: &Run, layout: &Layout) -> Vec<Option<usize>> {
     arms
 }
 
-/// The values of all facts, by name, that more than a moment's share of the trials had; that a fact was not there is no value.
-fn collect<'r>(run: &'r Run, seen: &BTreeMap<u32, usize>) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
+/// The values of all facts, by name, that more than this share of the trials had; that a fact was not there is no value.
+fn collect<'r>(
+    run: &'r Run,
+    seen: &BTreeMap<u32, usize>,
+    share: f64,
+) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (at, trials) in seen {
         for fact in run.facts[*at as usize].iter() {
@@ -92,7 +99,7 @@ fn collect<'r>(run: &'r Run, seen: &BTreeMap<u32, usize>) -> BTreeMap<&'r str, B
     let all: usize = seen.values().sum();
     let mut facts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for ((name, value), trials) in counts {
-        if trials as f64 > A_MOMENT * all as f64 {
+        if trials as f64 > share * all as f64 {
             facts.entry(name).or_default().insert(value);
         }
     }

@@ -78,7 +78,11 @@ pub static KNOWN_PROGRAMS: [KnownProgram; 4] = [
                 // Scripts of transactions: oltp_read_write, tpcc.lua.
                 () => "tps",
             };
-            has("run").then(of_test)
+            // Which test it is may be what is varied.
+            let is_open = words
+                .iter()
+                .any(|word| word.contains("${") && (!word.starts_with('-') || word.contains("test-mode=")));
+            (has("run") && !is_open).then(of_test)
         },
     },
     KnownProgram {
@@ -98,9 +102,12 @@ pub static KNOWN_PROGRAMS: [KnownProgram; 4] = [
     },
     KnownProgram {
         name: "redis-benchmark",
-        asked: &[("test", "^=+ (.+) =+$")],
+        asked: &[(
+            "test",
+            r"^\s*(?:=+ )?([A-Z][A-Z0-9_]*(?: \([^)]*\))?)(?: =+\s*$|: [0-9.]+ requests per second)",
+        )],
         metrics: &[
-            r"rps=(?:^\s*throughput summary|^\s*[A-Z_]+): ([0-9.]+) requests per second:/s",
+            r"rps=(?:^\s*throughput summary|^\s*[A-Z][A-Z0-9_]*(?: \([^)]*\))?): ([0-9.]+) requests per second:/s",
             r"latency.p50=(?:^\s*(?:[0-9.]+\s+){2}|requests per second, p50=)([0-9.]+)(?: msec|(?:\s+[0-9.]+){3}\s*$):ms",
             r"latency.p99=^\s*(?:[0-9.]+\s+){4}([0-9.]+)\s+[0-9.]+\s*$:ms",
         ],
@@ -116,21 +123,53 @@ fn one_of_a_list(list: Option<&str>, metric: &'static str) -> Option<&'static st
     list.filter(|list| !list.contains(',')).map(|_| metric)
 }
 
+/// Programs that run another one.
+const WRAPPERS: [&str; 13] = [
+    "sudo", "env", "nice", "ionice", "taskset", "numactl", "timeout", "chrt", "stdbuf", "runuser", "setpriv",
+    "time", "exec",
+];
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
+
+fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// The known program of one command. Behind a program that runs another one its own words come first, some with a value: the first word
+/// that is a known name is taken, if it is the name alone or a program's path.
+fn of_words(words: &[&str]) -> Option<(&'static KnownProgram, Vec<String>)> {
+    let is_assignment = |word: &&&str| word.contains('=') && !word.starts_with('-');
+    let begins = words.iter().take_while(is_assignment).count();
+    let is_wrapped = WRAPPERS.contains(&base(words.get(begins)?));
+    let candidates = if is_wrapped { begins + 1..words.len() } else { begins..begins + 1 };
+    candidates.into_iter().find_map(|at| {
+        let is_program = !is_wrapped || !words[at].contains('/') || words[at].contains("/bin/");
+        let known = KNOWN_PROGRAMS.iter().find(|known| is_program && known.name == base(words[at]))?;
+        Some((known, known.specs((known.decides)(&words[at + 1..])?)))
+    })
+}
+
 impl KnownProgram {
-    /// The program that a command runs and that will print results; also behind `sudo`, `env` and their like, and in the words of a
-    /// shell. With it its patterns, the deciding one first, which must be found, and others, which may be.
+    /// The program that a command runs and that will print results; also behind `sudo`, `env` and their like, and as a command in the
+    /// script of a shell. With it its patterns, the deciding one first, which must be found, and others, which may be.
     #[must_use]
     pub fn of_command(argv: &[String]) -> Option<(&'static KnownProgram, Vec<String>)> {
-        let words: Vec<&str> = argv.iter().flat_map(|word| word.split_whitespace()).collect();
-        let bare = |word: &'_ str| {
-            word.trim_matches(['"', '\'', '(', ')', ';']).rsplit('/').next().map(str::to_owned)
+        let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let is_shell = words.first().is_some_and(|first| SHELLS.contains(&base(first)));
+        let script = words.iter().position(|word| *word == "-c").filter(|_| is_shell);
+        let Some(script) = script.and_then(|at| words.get(at + 1)) else { return of_words(&words) };
+        let commands = script.split([';', '&', '|', '\n', '(', ')', '{', '}']);
+        // The braces of a variable are none of the shell's.
+        let commands: Vec<&str> = if script.contains("${") {
+            script.split([';', '&', '|', '\n']).collect()
+        } else {
+            commands.collect()
         };
-        words.iter().enumerate().find_map(|(at, word)| {
-            let name = bare(word)?;
-            let known = KNOWN_PROGRAMS.iter().find(|known| known.name == name)?;
-            let ends = |word: &&&str| matches!(**word, "&&" | "||" | "|" | "&" | ";") || word.ends_with(';');
-            let own: Vec<&str> = words[at + 1..].iter().take_while(|word| !ends(word)).copied().collect();
-            Some((known, known.specs((known.decides)(&own)?)))
+        commands.into_iter().find_map(|command| {
+            let words: Vec<&str> =
+                command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+            // What goes into a file is not seen.
+            let is_seen = !words.iter().any(|word| word.contains('>'));
+            of_words(&words).filter(|_| is_seen)
         })
     }
 
@@ -197,6 +236,14 @@ mod tests {
         assert_eq!(of("pgbench|-i|-s|10"), None);
         assert_eq!(of("sh|-c|pgbench -i -s 1; pgbench -T 5"), found("pgbench", "tps"));
         assert_eq!(of("./pgbench.sh"), None);
+        assert_eq!(of("cp|-r|/data/pgbench|/mnt"), None);
+        assert_eq!(of("sudo|cp|-r|/data/pgbench|/mnt"), None);
+        assert_eq!(of("sh|-c|pgbench -T 5 > /dev/null"), None);
+        assert_eq!(of("sh|-c|cd /srv && PGPORT=1 pgbench -c ${c} -T 5"), found("pgbench", "tps"));
+        assert_eq!(of("sysbench|${t}|run"), None);
+        assert_eq!(of("sysbench|fileio|--file-test-mode=${m}|run"), None);
+        assert_eq!(of("sysbench|--threads|${n}|--time=5|oltp_read_write|run"), None);
+        assert_eq!(of("env|PGOPTIONS=-c synchronous_commit=${s}|pgbench|-T|1"), found("pgbench", "tps"));
         assert_eq!(of("sysbench|fileio|prepare"), None);
         assert_eq!(of("sysbench|fileio|--file-test-mode=rndrd|run"), found("sysbench", "reads"));
         assert_eq!(of("sysbench|--threads=2|fileio|--file-test-mode=seqwr|run"), found("sysbench", "writes"));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::Failure;
 use super::database::Database;
-use super::fail_if::{FailIf, fail_if, nothing_measured};
+use super::fail_if::{FailIf, fail_if, none_is_lost, nothing_measured};
 use super::failures::Failures;
 use super::output::Output;
 use super::report::{is_no_search, parse_percent, say_hidden};
@@ -163,7 +163,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let failure = Failure::tool(format!("nothing was compared: {reason}"));
         return Err(failure.hint("--primary names a metric that both sides have").into());
     }
-    fail_if(args.fail_if, &analysis)
+    let code = fail_if(args.fail_if, &analysis)?;
+    if args.fail_if.is_some() && code == ExitCode::SUCCESS {
+        none_is_lost(&analysis)?;
+    }
+    Ok(code)
 }
 
 /// A gate must not turn on what is better of a metric that nobody said and its name does not tell.

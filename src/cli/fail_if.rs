@@ -114,6 +114,23 @@ fn is_lost(c: &Comparison) -> bool {
     matches!(c.verdict, Verdict::NotMeasured(_)) && (c.baseline.n == 0) != (c.candidate.n == 0)
 }
 
+/// Rows of results that one side has and the other has not: a gate that passed without them would not have looked.
+///
+/// # Errors
+/// A [`Failure`] with exit code 1 where there are such rows.
+pub(super) fn none_is_lost(analysis: &Analysis) -> Result<(), Failure> {
+    let (all, lost) = (primary(analysis).count(), primary(analysis).filter(|c| is_lost(c)).count());
+    if lost == 0 {
+        return Ok(());
+    }
+    let why = format!(
+        "--fail-if asks for a verdict of each row, and {lost} of {all} were measured on one side only: a job, a metric or an arm is \
+         missing on the other"
+    );
+    Err(Failure::tool(why)
+        .hint("the report names them; --primary SECTION:METRIC asks for those alone that both sides have"))
+}
+
 /// Why no row that decides was measured in both arms, where that is so.
 pub(super) fn nothing_measured(analysis: &Analysis) -> Option<&str> {
     let mut reason = None;
@@ -169,22 +186,11 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
             .hint("`assay run --resume RUN` goes on with it; without --rounds a run looks after each round")
             .into());
     }
-    let lost = primary(analysis).filter(|c| is_lost(c)).count();
-    if lost > 0 {
-        let all = primary(analysis).count();
-        let why = format!(
-            "--fail-if asks for a verdict of each row, and {lost} of {all} were measured on one side only: a job, a metric or an arm is \
-             missing on the other"
-        );
-        return Err(Failure::tool(why)
-            .hint("the report names them; --primary SECTION:METRIC asks for those alone that both sides have")
-            .into());
-    }
     let judged = |c: &&Comparison| !matches!(c.verdict, Verdict::NotMeasured(_) | Verdict::TooFew { .. });
     let (all, judged) = (primary(analysis).count(), primary(analysis).filter(judged).count());
     if judged == 0 {
         return Err(Failure::tool("--fail-if asks for a verdict, and no row that decides has one")
-            .hint("the report says why: both sides need 4 trials or more, of the same jobs and metrics, with operations enough for a quantile")
+            .hint("the report says why: both sides need 4 trials or more (4 runs, boots or hosts where these are judged), of the same jobs and metrics, with operations enough for a quantile")
             .into());
     }
     if judged < all {

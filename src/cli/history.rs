@@ -8,7 +8,7 @@ use super::compare::check_primary;
 use super::database::{Database, wrong};
 use super::fail_if::{FailIf, HOLDS};
 use super::local_time;
-use crate::analyse;
+use crate::analyse::{self, Verdict};
 use crate::history::{FEWEST_BEFORE, History, Series};
 use crate::import::{self, Input};
 use crate::record::RunState;
@@ -62,10 +62,21 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = args.database.read()?;
     let mut runs = store.list().map_err(|error| wrong(&error))?;
-    runs.retain(is_whole);
-    let Some(name) = &args.name else { return Ok(names(&runs)?) };
-    runs.retain(|run| run.name == *name && args.since.is_none_or(|first| run.id >= first));
+    let Some(name) = &args.name else {
+        runs.retain(is_whole);
+        return Ok(names(&runs)?);
+    };
+    runs.retain(|run| run.name == *name && is_one_of_a_series(run));
     runs.sort_by_key(|run| (run.started_unix_ns, run.id));
+    let unfinished = runs.last().filter(|newest| !is_whole(newest)).map(|newest| newest.id);
+    if let Some(first) = args.since {
+        let at = runs.iter().position(|run| run.id == first).ok_or_else(|| {
+            Failure::request(format!("--since {first}: no run of the name '{name}' has this number"))
+                .hint(format!("assay list --name {name} lists them"))
+        })?;
+        runs.drain(..at);
+    }
+    runs.retain(is_whole);
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
     if runs.len() < 2 {
         let there = counted(runs.len() as u64, "finished run");
@@ -88,7 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let wishes = analyse::Options { delta: args.delta, alpha: args.alpha, ..analyse::Options::default() };
     wishes.check(&run).map_err(Failure::request)?;
     let analysis = analyse::analyse(&run, &wishes);
-    let history = History::of(&analysis, analysis.alpha, analysis.delta);
+    let history = History::of(&analysis);
     if history.series.is_empty() {
         return Err(Failure::request(format!(
             "the runs called '{name}' have no row and deciding metric in common"
@@ -106,16 +117,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         terminal::out().write_all(history_text(&of, &history).as_bytes())?;
     }
-    Ok(fails(args.fail_if, &history))
+    if let Some(id) = unfinished {
+        let why = format!("run {id} of that name, the newest, has not finished: it is left out");
+        match args.fail_if {
+            Some(_) => {
+                return Err(Failure::tool(why)
+                    .hint(format!("assay run --resume {id} goes on with it"))
+                    .into());
+            }
+            None => terminal::tell(&format!("note: {why}")),
+        }
+    }
+    fails(args.fail_if, &history)
 }
 
-/// What ended by its own rule and has values; a probe, a search, or what watched another run is none of a series.
+/// What ended by its own rule and has values.
 fn is_whole(run: &RunSummary) -> bool {
-    run.state == RunState::Finished
-        && run.trials > 0
-        && run.explains.is_none()
-        && !run.bisects
-        && !run.is_probe()
+    run.state == RunState::Finished && run.trials > 0 && is_one_of_a_series(run)
+}
+
+/// A probe, a search, or what watched another run is none.
+fn is_one_of_a_series(run: &RunSummary) -> bool {
+    run.explains.is_none() && !run.bisects && !run.is_probe()
 }
 
 /// The names that several runs have.
@@ -139,8 +162,11 @@ fn names(runs: &[RunSummary]) -> Result<ExitCode, std::io::Error> {
 }
 
 /// 3 when the condition holds of the newest run or of the last change of a series.
-fn fails(condition: Option<FailIf>, history: &History) -> ExitCode {
-    let Some(condition) = condition else { return ExitCode::SUCCESS };
+///
+/// # Errors
+/// A [`Failure`] with exit code 1: the condition does not hold, but of some series the newest run has no value that can be judged.
+fn fails(condition: Option<FailIf>, history: &History) -> anyhow::Result<ExitCode> {
+    let Some(condition) = condition else { return Ok(ExitCode::SUCCESS) };
     let holds = |series: &Series| {
         let newest = (&series.newest.verdict, series.newest.effect);
         let last = series.changes.last().map(|change| (&change.verdict, Some(change.effect)));
@@ -155,7 +181,16 @@ fn fails(condition: Option<FailIf>, history: &History) -> ExitCode {
             "assay: --fail-if {name}: holds for {held} of {} series",
             history.series.len()
         ));
-        return ExitCode::from(HOLDS);
+        return Ok(ExitCode::from(HOLDS));
+    }
+    let lost = history.series.iter().find_map(|series| match &series.newest.verdict {
+        Verdict::NotMeasured(why) => {
+            Some(format!("--fail-if {name} asks for a verdict, and {}: {why}", series.metric.name))
+        }
+        _ => None,
+    });
+    if let Some(why) = lost {
+        return Err(Failure::tool(why).hint("`assay show RUN` says what became of its trials").into());
     }
     let young = history.series.iter().filter(|series| series.newest.effect.is_none()).count();
     if young > 0 {
@@ -165,5 +200,5 @@ fn fails(condition: Option<FailIf>, history: &History) -> ExitCode {
             history.series.len()
         ));
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

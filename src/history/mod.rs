@@ -76,9 +76,10 @@ pub struct Newest {
 }
 
 impl History {
-    /// Reads the runs that are arms of `analysis`; changes are claimed at `alpha`, shared among the series.
+    /// Reads the runs that are arms of `analysis`, the last of which is the newest; changes are claimed at its α, shared among the series.
     #[must_use]
-    pub fn of(analysis: &Analysis, alpha: f64, delta: f64) -> History {
+    pub fn of(analysis: &Analysis) -> History {
+        let Analysis { alpha, delta, .. } = *analysis;
         let mut rows: Vec<(&RowKey, &Metric)> = Vec::new();
         for comparison in primary(analysis) {
             let row = (&comparison.row, &comparison.metric);
@@ -107,12 +108,17 @@ fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
 }
 
 fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta: f64) -> Series {
+    let newest_run = analysis.arms.last().map_or("", String::as_str);
     let of_it: Vec<&Comparison> = primary(analysis)
         .filter(|comparison| comparison.row == *row && comparison.metric == *metric)
         .collect();
     let baseline = of_it.first().map(|comparison| &comparison.baseline);
     let arms = baseline.into_iter().chain(of_it.iter().map(|comparison| &comparison.candidate));
     let points: Vec<Point> = arms.filter(|arm| arm.n > 0).map(point).collect();
+    if let Some(why) = not_judged(&points, newest_run) {
+        let newest = Newest { before: 0, effect: None, verdict: Verdict::NotMeasured(why) };
+        return Series { row: row.clone(), metric: metric.clone(), points, changes: Vec::new(), newest };
+    }
     let logs: Vec<f64> = points.iter().map(|point| point.median.ln()).collect();
     let mut found = change_point::change_points(&logs, alpha);
     let mut steps = steps(&logs, &found, alpha);
@@ -142,6 +148,15 @@ fn steps(logs: &[f64], found: &[ChangePoint], alpha: f64) -> Vec<Option<Estimate
     ends.windows(3).map(|ends| step(ends).map(|test| test.interval)).collect()
 }
 
+/// Why a series says nothing of its newest run.
+fn not_judged(points: &[Point], newest_run: &str) -> Option<String> {
+    if points.last().is_none_or(|point| point.run != newest_run) {
+        return Some(format!("{newest_run} has no value of it"));
+    }
+    let without_ratio = points.iter().find(|point| point.median.is_nan() || point.median <= 0.0)?;
+    Some(format!("{} has the value {}, to which there is no ratio", without_ratio.run, without_ratio.median))
+}
+
 fn point(arm: &ArmSummary) -> Point {
     let starts = arm.values.iter().map(|(_, _, started, _)| *started);
     Point { run: arm.arm.clone(), started_unix_ns: starts.min().unwrap_or(0), n: arm.n, median: arm.median }
@@ -153,7 +168,7 @@ fn newest(logs: &[f64], alpha: f64, delta: f64, better: Better) -> Newest {
         return Newest { before: 0, effect: None, verdict: Verdict::TooFew { n: 0 } };
     };
     let n = before.len();
-    if n < FEWEST_BEFORE || logs.iter().any(|value| !value.is_finite()) {
+    if n < FEWEST_BEFORE {
         return Newest { before: n, effect: None, verdict: Verdict::TooFew { n } };
     }
     let estimate = last - descriptive::mean(before);
@@ -182,17 +197,18 @@ fn ratio(log: Estimate) -> Interval {
     Interval { estimate: log.estimate.exp_m1(), low: log.low.exp_m1(), high: log.high.exp_m1() }
 }
 
-/// Facts whose value was one up to the run before `at`, and is another one from it on, as far back and on as the runs beside it say.
+/// Facts that have another value from the run at `at` on: in two runs before and in two from there on, where there are as many.
 fn facts_at(differences: &[FactDifference], points: &[Point], at: usize) -> Vec<(String, String, String)> {
     let value = |difference: &FactDifference, at: usize| {
         let run = &points.get(at)?.run;
         difference.values.iter().find(|(arm, _)| arm == run).map(|(_, value)| value.clone())
     };
     let of = |difference: &FactDifference| {
-        let (before, after) = (value(difference, at - 1)?, value(difference, at)?);
-        // What is another one in the next run again does not go with a level that stays.
+        let (before, after) = (value(difference, at.checked_sub(1)?)?, value(difference, at)?);
+        // What comes and goes with a single run does not go with a level that stays.
+        let stayed = at.checked_sub(2).and_then(|at| value(difference, at)).is_none_or(|past| past == before);
         let stays = value(difference, at + 1).is_none_or(|next| next == after);
-        (before != after && stays).then(|| (difference.fact.clone(), before, after))
+        (before != after && stayed && stays).then(|| (difference.fact.clone(), before, after))
     };
     differences.iter().filter_map(of).collect()
 }

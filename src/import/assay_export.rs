@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
 
 /// The trials of a run as one arm: every factor with more than one level becomes part of the row. Where a baseline was compared with
 /// itself (`--aa`), both of its arms are one: what was measured today, for the comparison with the same after a change.
-pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(), Problem> {
+pub(super) fn as_arm(mut run: Run, origin: &str, side: usize, batch: &mut Batch) -> Result<(), Problem> {
     if run.design.bisects.is_some() {
         return Err(Problem::Search);
     }
@@ -63,7 +63,11 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
     // Rows in the order of the design, not in that of the random rounds; time stamps keep the real order. A resumed run may have
     // tried again long after the first attempt.
     run.trials.sort_by_key(|trial| (trial.cell, trial.round, trial.attempt));
-    let identity = format!("{} of {}", run.id.unwrap_or(0), run.started_unix_ns / 1_000_000_000);
+    // A table says neither number nor start.
+    let identity = match run.id {
+        Some(id) => format!("{id} of {}", run.started_unix_ns / 1_000_000_000),
+        None => origin.to_owned(),
+    };
     let mut last = None;
     for trial in run.trials {
         let cell = &run.cells[trial.cell as usize];

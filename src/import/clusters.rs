@@ -105,18 +105,24 @@ pub(super) fn settle(
             Ok(())
         }
         Clusters::By(column) => {
-            let mut labels = labels(batch, if own && column == "run" { OWN_RUN } else { column });
+            let mut labels = labels(batch, column);
+            if own && column == "run" {
+                for (label, own) in labels.iter_mut().zip(self::labels(batch, OWN_RUN)) {
+                    *label = own.or(label.take());
+                }
+            }
             if labels.iter().all(Option::is_none) {
                 return Err(Problem::NoCluster { name: column.clone() });
             }
-            let kind = known(column).map_or("cluster", |name| name.kind);
+            let own_kind = if own && column == "run" { "run" } else { "cluster" };
+            let kind = known(column).map_or(own_kind, |name| name.kind);
             number_by_arm(batch, &groups, kind, &mut labels);
             set(batch, kind, &labels);
             batch.note(format!("trials are judged by {kind}s, which --cluster takes from '{column}'"));
             Ok(())
         }
         Clusters::Automatic => {
-            let known = (own && by_run(batch, &groups)) || by_name(batch, &groups);
+            let known = by_name(batch, &groups) || own && by_run(batch, &groups);
             if !known && !own {
                 by_time(batch, &groups);
             }
@@ -238,15 +244,21 @@ fn tells(labels: &[Option<String>], groups: &Groups) -> bool {
     clusters.len() > 1 && shared
 }
 
-/// Takes runs of assay for clusters, where most rows have several of an arm: runs of one machine differ by more than the trials in each.
+/// Takes runs of assay for clusters, where most rows have several of each arm: runs of one machine differ by more than the trials in each.
 fn by_run(batch: &mut Batch, groups: &Groups) -> bool {
     let labels = labels(batch, OWN_RUN);
     let mut of_group: HashMap<(u32, u32), BTreeSet<&str>> = HashMap::new();
     for (label, group) in labels.iter().zip(&groups.arm_and_row) {
         of_group.entry(*group).or_default().extend(label.as_deref());
     }
-    let several = of_group.values().filter(|runs| runs.len() > 1).count();
-    if several == 0 || 2 * several < of_group.len() {
+    // An arm that is one run says nothing of what runs differ in.
+    let mut fewest: HashMap<u32, usize> = HashMap::new();
+    for ((_, row), runs) in &of_group {
+        let least = fewest.entry(*row).or_insert(usize::MAX);
+        *least = runs.len().min(*least);
+    }
+    let several = fewest.values().filter(|least| **least > 1).count();
+    if several == 0 || 2 * several < fewest.len() {
         return false;
     }
     set(batch, "run", &labels);

@@ -138,7 +138,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
     for (side, run) in runs {
         let label = sides[side].label.clone();
-        assay_export::as_arm(*run, side, &mut contents.batch)
+        assay_export::as_arm(*run, &label, side, &mut contents.batch)
             .map_err(|problem| ImportError::new(label, problem))?;
         source.push("stored run");
     }

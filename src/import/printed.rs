@@ -95,8 +95,10 @@ impl<'p> Reader<'p> {
     fn look_at(&self, line: &str, now: &mut Found<'p>, all: &mut Vec<Found<'p>>) -> Result<(), String> {
         for (name, regex) in &self.asked {
             let Some(value) = regex.captures(line).and_then(|groups| groups.get(1)) else { continue };
-            if now.asked.iter().any(|(known, _)| known == name) {
-                all.push(std::mem::take(now));
+            if let Some(at) = now.asked.iter().position(|(known, _)| known == name) {
+                // What was said before it holds on: a program says its size once, and each of its tests begins with a name.
+                let asked = now.asked[..at].to_vec();
+                all.push(std::mem::replace(now, Found { asked, values: Vec::new() }));
             }
             now.asked.push(((*name).to_owned(), value.as_str().to_owned()));
         }

@@ -111,7 +111,7 @@ pub(super) fn read_into(
 }
 
 fn as_arm(run: Run, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
-    assay_export::as_arm(run, side, batch).map_err(|problem| ImportError::new(origin, problem))
+    assay_export::as_arm(run, origin, side, batch).map_err(|problem| ImportError::new(origin, problem))
 }
 
 /// Reads all files of all sides.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::layout::one_line;
 use super::manner::manner;
 use super::words::{NBSP, Names, p_equals, percent, plain_percent};
 use super::wrapped;
@@ -121,7 +122,8 @@ fn series_json(series: &Series) -> Value {
 /// Nothing changed, and the newest run is no reason to look.
 fn is_calm(series: &Series) -> bool {
     let is_outside = |effect: Interval| series.is_better(effect).is_some();
-    series.changes.is_empty() && !series.newest.effect.is_some_and(is_outside)
+    let is_judged = !matches!(series.newest.verdict, Verdict::NotMeasured(_));
+    is_judged && series.changes.is_empty() && !series.newest.effect.is_some_and(is_outside)
 }
 
 fn table(text: &mut String, of: &HistoryOf<'_>, called: &str, series: &Series) {
@@ -183,7 +185,7 @@ fn change_words(series: &Series, change: &Change, delta: f64) -> String {
         .facts
         .iter()
         .take(MOST_FACTS)
-        .map(|(fact, before, after)| format!("{fact} {before} → {after}"))
+        .map(|(fact, before, after)| one_line(&format!("{fact} {} → {}", or_none(before), or_none(after))))
         .collect();
     let more = change.facts.len().saturating_sub(MOST_FACTS);
     let more = if more > 0 { format!(", {more} more (--format json)") } else { String::new() };
@@ -208,6 +210,9 @@ fn newest_words(series: &Series, delta: f64) -> String {
         .last()
         .map(|change| format!(" since {}", series.points[change.at].run))
         .unwrap_or_default();
+    if let Verdict::NotMeasured(why) = verdict {
+        return format!("not judged: {why}");
+    }
     let Some(effect) = effect else {
         return format!(
             "newest, {run}: {} before it{since}; {FEWEST_BEFORE} say how much runs differ",
@@ -220,6 +225,11 @@ fn newest_words(series: &Series, delta: f64) -> String {
         counted(*before as u64, "run"),
         verdict_words(series, verdict, delta)
     )
+}
+
+/// A fact that a run does not have.
+fn or_none(value: &str) -> &str {
+    if value.is_empty() { "(none)" } else { value }
 }
 
 /// `slower by more than 2 %`.

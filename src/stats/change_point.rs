@@ -51,11 +51,12 @@ fn search(values: &[f64], offset: usize, alpha: f64, found: &mut Vec<ChangePoint
         // The sums of another order round differently.
         let is_as_large = largest_step(&shuffled).is_some_and(|(_, other)| other >= largest * (1.0 - 1e-9));
         as_large += usize::from(is_as_large);
+        // No longer believed, whatever the others are.
+        if (as_large + 1) as f64 > alpha * (PERMUTATIONS + 1) as f64 {
+            return;
+        }
     }
     let p = (as_large + 1) as f64 / (PERMUTATIONS + 1) as f64;
-    if p > alpha {
-        return;
-    }
     found.push(ChangePoint { at: offset + cut, p });
     let (left, right) = values.split_at(cut);
     search(left, offset, alpha, found);

@@ -19,7 +19,7 @@ const PLACE: &str = "/dev/shm";
 /// A mkfs without a mode that writes nothing is asked up to this size, of which it writes a few MiB.
 const MOST_WRITTEN: u64 = 16 << 30;
 /// Options of devices that change neither sectors nor zones.
-const HARMLESS: [&str; 3] = ["direct_io", "algorithm", "cache"];
+const HARMLESS: [&str; 4] = ["direct_io", "algorithm", "cache", "fallocate"];
 
 /// mkfs's refusal to make the filesystem of these settings; `None`: it would make it, or that is not known.
 #[must_use]

@@ -145,7 +145,8 @@ fn device(
     match kind {
         DeviceKind::Loop => {
             let wrong = || loop_device::Wish::read(*bytes, options).err();
-            let blocks = || loop_device::cannot_allocate(below).filter(|_| device.allocated_bytes() > 0);
+            let blocks =
+                || (device.allocated_bytes() > 0).then(|| loop_device::cannot_allocate(below)).flatten();
             loop_device::obstacle().or_else(wrong).or_else(blocks)
         }
         DeviceKind::Zram => zram::obstacle(),

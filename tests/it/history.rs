@@ -93,7 +93,9 @@ fn an_option_of_the_job_that_changed_with_the_level_is_named() {
     let text = sandbox.succeed(&["history", "n"]);
     let joined = flat(&text);
     assert!(
-        joined.contains("changed at run 5: +300") && joined.contains("with it: job.io_size 64k → 256k"),
+        joined.contains("changed at run 5: +300")
+            && joined.contains("with it: ")
+            && joined.contains("job.io_size 64k → 256k"),
         "{text}"
     );
 }

@@ -83,7 +83,8 @@ fn measures(prepared: &Prepared) -> bool {
 
 /// A place on each device that is measured: the devices that are named, or that of the files; none where all are made of memory.
 fn places(prepared: &Prepared) -> Vec<PathBuf> {
-    let in_memory = |cell: &CellSpec| matches!(&cell.target.device, Some(Device::Made { kind, .. }) if kind.is_in_memory());
+    let is_memory = |device: &Device| matches!(device, Device::Made { kind, .. } if kind.is_in_memory());
+    let in_memory = |cell: &CellSpec| cell.target.device.is_some() && cell.target.devices().all(is_memory);
     if prepared.plan.cells.iter().all(in_memory) {
         return Vec::new();
     }
