@@ -78,6 +78,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     runs.retain(is_whole);
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
+    // The first night of all.
+    if let ([only], Some(condition)) = (runs.as_slice(), args.fail_if) {
+        terminal::tell(&format!(
+            "assay: --fail-if {} does not hold; run {} is the first of the name '{name}'",
+            condition.name(),
+            only.id
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
     if runs.len() < 2 {
         let there = counted(runs.len() as u64, "finished run");
         return Err(Failure::request(format!(
@@ -194,10 +203,10 @@ fn fails(condition: Option<FailIf>, history: &History) -> anyhow::Result<ExitCod
     }
     let young = history.series.iter().filter(|series| series.newest.effect.is_none()).count();
     if young > 0 {
+        let all = history.series.len();
+        let of = if young < all { format!("of {young} of {all} series ") } else { String::new() };
         terminal::tell(&format!(
-            "assay: --fail-if {name} does not hold; of {young} of {} series the newest run cannot be judged yet: that takes \
-             {FEWEST_BEFORE} runs before it",
-            history.series.len()
+            "assay: --fail-if {name} does not hold; {of}the newest run cannot be judged yet: that takes {FEWEST_BEFORE} runs before it"
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -62,7 +62,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                     .hint(format!("`assay delete {}`, then import it", known.id))
                     .into());
             }
-            Some(known) => format!("{} is run {} already", file.display(), known.id),
+            Some(known) => {
+                let is_renamed = args.name.as_ref().is_some_and(|name| *name != known.name);
+                let kept =
+                    if is_renamed { format!(", and keeps its name, {}", known.name) } else { String::new() };
+                format!("{} is run {} already{kept}", file.display(), known.id)
+            }
             None => stored(&mut store, file, run)?,
         };
         writeln!(out, "{}", visible_line(&line))?;

@@ -41,7 +41,13 @@ pub(super) fn as_arm(mut run: Run, origin: &str, side: usize, batch: &mut Batch)
         let name = run.id.map_or_else(|| "a run".to_owned(), |id| format!("run {id}"));
         let SoFar { rounds, of } = so_far;
         batch.note(format!("{name} has {rounds} of its {of} rounds so far: no verdict before the last"));
-        batch.so_far = batch.so_far.or(Some(so_far));
+        // Both arms of an A/A run are one here, with twice as many repeats.
+        let repeats = if run.aa { 2 } else { 1 };
+        batch.so_far = batch.so_far.or(Some(SoFar { rounds: rounds * repeats, of: of * repeats }));
+    }
+    if let Some(why) = run.busy_machine() {
+        let name = run.id.map_or_else(|| origin.to_owned(), |id| format!("run {id}"));
+        batch.note(format!("{name} began on a busy machine: {why}"));
     }
     batch.judged(Judged::of(&run.design));
     batch.only_sections.extend(what_was_run::only_section(&run.experiment));

@@ -243,7 +243,7 @@ fn verdict_words(series: &Series, verdict: &Verdict, delta: f64) -> String {
         Verdict::Faster { beyond_delta } => by(true, *beyond_delta),
         Verdict::Slower { beyond_delta } => by(false, *beyond_delta),
         Verdict::NoDifference { .. } => format!("no difference of {} or more", plain_percent(delta)),
-        _ => format!("undecided: runs of one level differ by more than {}", plain_percent(delta)),
+        _ => format!("undecided, as runs of one level differ by more than {}", plain_percent(delta)),
     }
 }
 

@@ -32,6 +32,9 @@ fn a_change_of_level_is_found_with_what_changed_beside_it_and_a_gate_fails() {
     let alone = sandbox.run(&["history", "nightly"]);
     assert_eq!(alone.status.code(), Some(2));
     assert!(errors(&alone).contains("of the name 'nightly' there is 1 finished run"), "{}", errors(&alone));
+    let first = sandbox.run(&["history", "nightly", "--fail-if", "slower"]);
+    assert_eq!(first.status.code(), Some(0), "{}", errors(&first));
+    assert!(errors(&first).contains("run 1 is the first"), "{}", errors(&first));
     nights(&sandbox, 1e8, 2..7);
     assert!(sandbox.succeed(&["history"]).contains("6 runs  assay history nightly"));
 
@@ -126,4 +129,25 @@ fn stored_nights_are_compared_as_nights() {
     let lost = sandbox.run(&gate);
     assert_eq!(lost.status.code(), Some(1), "{}", errors(&lost));
     assert!(errors(&lost).contains("1 of 2 were measured on one side only"), "{}", errors(&lost));
+}
+
+/// The newest run has lost a job: the run before it must not be judged in its place.
+#[test]
+fn a_gate_does_not_pass_without_a_job() {
+    let sandbox = Sandbox::new();
+    let section = |name: &str| format!("[{name}]\nrw=write\nbs=4k\nsize=64k\n");
+    for seed in 1..7 {
+        let names: &[&str] = if seed < 6 { &["a", "b", "c"] } else { &["a", "b"] };
+        sandbox.write("job.fio", &names.iter().map(|name| section(name)).collect::<String>());
+        let words = [
+            "run", "job.fio", "-q", "--engine", "null", "--aa", "--name", "n", "--rounds", "1", "--primary",
+            "write.total_ios",
+        ];
+        sandbox.succeed(&[&words[..], &["--seed", &seed.to_string()]].concat());
+    }
+    let gate = ["history", "n", "--primary", "write.total_ios", "--fail-if", "changed"];
+    let lost = sandbox.run(&gate);
+    let text = String::from_utf8(lost.stdout.clone()).unwrap();
+    assert_eq!(lost.status.code(), Some(1), "{} {text}", errors(&lost));
+    assert!(flat(&text).contains("not judged: run 6 has no value of it"), "{text}");
 }

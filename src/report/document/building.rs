@@ -12,7 +12,7 @@ use super::super::sections::{self, Material};
 use super::super::words::{NBSP, Names, count, in_all_rows, plain_percent};
 use super::Document;
 use crate::analyse::{Analysis, Caveat, Role};
-use crate::record::{Run, SoFar, Source};
+use crate::record::{Run, SoFar, Source, Trial};
 use crate::units::pretty_duration;
 
 impl<'a> Document<'a> {
@@ -107,16 +107,36 @@ fn chosen_afterwards(analysis: &Analysis) -> String {
     told.collect()
 }
 
+/// `2026-11-24 21:41`; `None`: unknown.
+fn minute(unix_ns: u64) -> Option<String> {
+    let time = Timestamp::from_nanosecond(i128::from(unix_ns)).ok().filter(|_| unix_ns > 0)?;
+    Some(time.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// When each of two arms began that were measured one after the other: `before: 2026-11-23 02:00`.
+fn of_both_arms(run: &Run, analysis: &Analysis) -> Option<[String; 2]> {
+    let [one, other] = analysis.arms.as_slice() else { return None };
+    let factor = run.design.factors.iter().position(|factor| factor.name == analysis.factor)?;
+    let levels = &run.design.factors[factor].levels;
+    let of = |arm: &String| {
+        let is_its = |trial: &&Trial| {
+            let cell = run.cells.get(trial.cell as usize);
+            let level = cell.and_then(|cell| levels.get(*cell.levels.get(factor)? as usize));
+            level == Some(arm) && trial.started_unix_ns > 0
+        };
+        let start = run.trials.iter().filter(is_its).map(|trial| trial.started_unix_ns).min()?;
+        Some(format!("{arm}: {}", minute(start)?))
+    };
+    analysis.caveats.contains(&Caveat::Sequential).then_some([of(one)?, of(other)?])
+}
+
 fn summary(run: &Run, analysis: &Analysis) -> String {
     let mut parts = Vec::new();
     if let Some(id) = run.id {
         parts.push(format!("run{NBSP}{id}"));
     }
-    if let Ok(start) = Timestamp::from_nanosecond(i128::from(run.started_unix_ns))
-        && run.started_unix_ns > 0
-    {
-        parts.push(start.strftime("%Y-%m-%d %H:%M UTC").to_string());
-    }
+    let of_both = of_both_arms(run, analysis).map(|both| both.join(", "));
+    parts.extend(of_both.or_else(|| minute(run.started_unix_ns)).map(|start| format!("{start} UTC")));
     match &run.source {
         Source::Measured => parts.push(match analysis.so_far() {
             Some(SoFar { rounds, of }) => format!("{rounds} of {of} rounds so far").replace(' ', "\u{a0}"),
@@ -139,6 +159,8 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
     }
     parts.push(format!("δ{NBSP}{}", plain_percent(analysis.delta)));
     parts.extend(in_all_rows(run, &analysis.factor).map(|levels| format!("all with {levels}")));
-    parts.extend(run.busy_machine().map(|why| format!("busy machine at the start: {why}")));
+    // Of several runs each says it in a note of its own.
+    let busy = run.busy_machine().filter(|_| run.source == Source::Measured);
+    parts.extend(busy.map(|why| format!("busy machine at the start: {why}")));
     parts.join("\u{a0}· ")
 }
