@@ -129,6 +129,10 @@ const WRAPPERS: [&str; 13] = [
     "time", "exec",
 ];
 const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
+/// Words of a shell before a command.
+const KEYWORDS: [&str; 6] = ["do", "then", "else", "!", "{", "if"];
+/// Options of such programs that have no value; behind another one a name is its value.
+const WITHOUT_VALUE: [&str; 7] = ["-E", "-H", "-n", "-S", "-b", "-p", "-i"];
 
 fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
@@ -142,7 +146,10 @@ fn of_words(words: &[&str]) -> Option<(&'static KnownProgram, Vec<String>)> {
     let is_wrapped = WRAPPERS.contains(&base(words.get(begins)?));
     let candidates = if is_wrapped { begins + 1..words.len() } else { begins..begins + 1 };
     candidates.into_iter().find_map(|at| {
-        let is_program = !is_wrapped || !words[at].contains('/') || words[at].contains("/bin/");
+        let is_value =
+            at > begins && words[at - 1].starts_with('-') && !WITHOUT_VALUE.contains(&words[at - 1]);
+        let is_path = words[at].contains('/') && !words[at].contains("/bin/");
+        let is_program = !is_wrapped || !is_value && !is_path;
         let known = KNOWN_PROGRAMS.iter().find(|known| is_program && known.name == base(words[at]))?;
         Some((known, known.specs((known.decides)(&words[at + 1..])?)))
     })
@@ -154,19 +161,24 @@ impl KnownProgram {
     #[must_use]
     pub fn of_command(argv: &[String]) -> Option<(&'static KnownProgram, Vec<String>)> {
         let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-        let is_shell = words.first().is_some_and(|first| SHELLS.contains(&base(first)));
-        let script = words.iter().position(|word| *word == "-c").filter(|_| is_shell);
-        let Some(script) = script.and_then(|at| words.get(at + 1)) else { return of_words(&words) };
-        let commands = script.split([';', '&', '|', '\n', '(', ')', '{', '}']);
-        // The braces of a variable are none of the shell's.
-        let commands: Vec<&str> = if script.contains("${") {
-            script.split([';', '&', '|', '\n']).collect()
-        } else {
-            commands.collect()
-        };
-        commands.into_iter().find_map(|command| {
-            let words: Vec<&str> =
-                command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+        let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base(first)));
+        let shell =
+            words.iter().position(|word| SHELLS.contains(&base(word))).filter(|at| *at == 0 || is_wrapped);
+        // `-c`, `-lc`, `-ec`.
+        let is_script = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+        let script = shell.and_then(|at| {
+            let after = words[at..].iter().position(is_script)?;
+            words.get(at + after + 1)
+        });
+        let Some(script) = script else { return of_words(&words) };
+        // What a program says of its errors may go where it likes.
+        let script = script.replace("2>&1", " ");
+        script.split([';', '&', '|', '\n', '(', ')']).find_map(|command| {
+            let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+            let words: Vec<&str> = words
+                .skip_while(|word| KEYWORDS.contains(word))
+                .filter(|word| !word.starts_with("2>"))
+                .collect();
             // What goes into a file is not seen.
             let is_seen = !words.iter().any(|word| word.contains('>'));
             of_words(&words).filter(|_| is_seen)
@@ -235,16 +247,10 @@ mod tests {
         assert_eq!(of("sudo|-u|postgres|/usr/lib/postgresql/15/bin/pgbench|-T|10"), found("pgbench", "tps"));
         assert_eq!(of("pgbench|-i|-s|10"), None);
         assert_eq!(of("sh|-c|pgbench -i -s 1; pgbench -T 5"), found("pgbench", "tps"));
-        assert_eq!(of("./pgbench.sh"), None);
-        assert_eq!(of("cp|-r|/data/pgbench|/mnt"), None);
-        assert_eq!(of("sudo|cp|-r|/data/pgbench|/mnt"), None);
-        assert_eq!(of("sh|-c|pgbench -T 5 > /dev/null"), None);
-        assert_eq!(of("sh|-c|cd /srv && PGPORT=1 pgbench -c ${c} -T 5"), found("pgbench", "tps"));
+        assert_eq!(of("sysbench|fileio|prepare"), None);
         assert_eq!(of("sysbench|${t}|run"), None);
         assert_eq!(of("sysbench|fileio|--file-test-mode=${m}|run"), None);
         assert_eq!(of("sysbench|--threads|${n}|--time=5|oltp_read_write|run"), None);
-        assert_eq!(of("env|PGOPTIONS=-c synchronous_commit=${s}|pgbench|-T|1"), found("pgbench", "tps"));
-        assert_eq!(of("sysbench|fileio|prepare"), None);
         assert_eq!(of("sysbench|fileio|--file-test-mode=rndrd|run"), found("sysbench", "reads"));
         assert_eq!(of("sysbench|--threads=2|fileio|--file-test-mode=seqwr|run"), found("sysbench", "writes"));
         assert_eq!(of("sysbench|oltp_read_write|run"), found("sysbench", "tps"));
@@ -252,6 +258,22 @@ mod tests {
         assert_eq!(of("db_bench|--benchmarks=fillseq,readrandom"), None);
         assert_eq!(of("redis-benchmark|-t|set|-q"), found("redis-benchmark", "rps"));
         assert_eq!(of("redis-benchmark|-q"), None);
+    }
+
+    #[test]
+    fn a_program_is_found_behind_others_and_a_name_that_is_none_is_not_taken_for_it() {
+        let pgbench = Some(("pgbench", "tps".to_owned()));
+        assert_eq!(of("./pgbench.sh"), None);
+        assert_eq!(of("cp|-r|/data/pgbench|/mnt"), None);
+        assert_eq!(of("sudo|cp|-r|/data/pgbench|/mnt"), None);
+        assert_eq!(of("sh|-c|pgbench -T 5 > /dev/null"), None);
+        assert_eq!(of("sh|-c|cd /srv && PGPORT=1 pgbench -c ${c} -T 5"), pgbench);
+        assert_eq!(of("sh|-c|pgbench -T 5 2>&1"), pgbench);
+        assert_eq!(of("sudo|bash|-lc|pgbench -T 5 2>/dev/null"), pgbench);
+        assert_eq!(of("sh|-c|for i in 1 2; do pgbench -T 5; done"), pgbench);
+        assert_eq!(of("sudo|-u|postgres|psql|-d|pgbench|-f|q.sql"), None);
+        assert_eq!(of("sudo|-u|pgbench|psql"), None);
+        assert_eq!(of("env|PGOPTIONS=-c synchronous_commit=${s}|pgbench|-T|1"), pgbench);
     }
 
     /// What Debian's packages printed.

@@ -68,24 +68,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     runs.retain(|run| run.name == *name && is_one_of_a_series(run));
     runs.sort_by_key(|run| (run.started_unix_ns, run.id));
+    let whole = runs.iter().filter(|run| is_whole(run)).count();
     let unfinished = runs.last().filter(|newest| !is_whole(newest)).map(|newest| newest.id);
     if let Some(first) = args.since {
-        let at = runs.iter().position(|run| run.id == first).ok_or_else(|| {
-            Failure::request(format!("--since {first}: no run of the name '{name}' has this number"))
-                .hint(format!("assay list --name {name} lists them"))
-        })?;
-        runs.drain(..at);
+        runs.drain(..place_of(first, &runs, name)?);
     }
     runs.retain(is_whole);
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
-    // The first night of all.
-    if let ([only], Some(condition)) = (runs.as_slice(), args.fail_if) {
-        terminal::tell(&format!(
-            "assay: --fail-if {} does not hold; run {} is the first of the name '{name}'",
-            condition.name(),
-            only.id
-        ));
-        return Ok(ExitCode::SUCCESS);
+    if let Some(condition) = args.fail_if.filter(|_| whole == 1 && unfinished.is_none()) {
+        return Ok(first_night(condition, name));
     }
     if runs.len() < 2 {
         let there = counted(runs.len() as u64, "finished run");
@@ -97,11 +88,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
         .into());
     }
-    let arm = |run: &RunSummary| {
+    let mut ways: Vec<(Option<String>, u64, u64)> = Vec::new();
+    let mut arm = |run: &RunSummary| {
         let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
+        let stop = &loaded.design.stop;
+        ways.push((loaded.design.primary.clone(), stop.delta.to_bits(), stop.alpha.to_bits()));
         Ok::<_, Failure>(Input::Run { label: format!("run {}", run.id), run: Box::new(loaded) })
     };
-    let inputs = runs.iter().map(arm).collect::<Result<Vec<_>, _>>()?;
+    let inputs = runs.iter().map(&mut arm).collect::<Result<Vec<_>, _>>()?;
+    judged_in_one_way(args, &ways, name)?;
     let options = import::Options { primary: args.primary.clone(), ..import::Options::default() };
     let run = import::load(inputs, &options).map_err(Failure::request)?.run;
     check_primary(args.primary.as_ref().and(run.design.primary.as_deref()), &analyse::metrics_of(&run))?;
@@ -138,6 +133,55 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     fails(args.fail_if, &history)
+}
+
+/// Before there is a second night.
+fn first_night(condition: FailIf, name: &str) -> ExitCode {
+    let condition_name = condition.name();
+    if condition.holds_of(&Verdict::TooFew { n: 0 }, None) {
+        terminal::tell(&format!(
+            "assay: --fail-if {condition_name}: holds for the first run of the name '{name}'"
+        ));
+        return ExitCode::from(HOLDS);
+    }
+    terminal::tell(&format!(
+        "assay: --fail-if {condition_name} does not hold; '{name}' has one finished run, and nothing before it"
+    ));
+    ExitCode::SUCCESS
+}
+
+/// Where the run of that number is among those of the name.
+fn place_of(first: i64, runs: &[RunSummary], name: &str) -> Result<usize, Failure> {
+    runs.iter().position(|run| run.id == first).ok_or_else(|| {
+        Failure::request(format!("--since {first}: no run of the name '{name}' has this number"))
+            .hint(format!("assay list --name {name} lists them"))
+    })
+}
+
+/// A gate must not look at another metric, or at another δ, because one run was made with them.
+fn judged_in_one_way(args: &Args, ways: &[(Option<String>, u64, u64)], name: &str) -> Result<(), Failure> {
+    let Some(what) = judged_otherwise(args, ways) else { return Ok(()) };
+    let why = format!("the runs called '{name}' were not all judged in one way: they differ in {what}");
+    let hint = format!("{what} says what holds for all of them");
+    if args.fail_if.is_some() {
+        return Err(Failure::request(why).hint(hint));
+    }
+    terminal::tell(&format!("note: {why}; {hint}"));
+    Ok(())
+}
+
+/// The option that says of all runs what they say differently.
+fn judged_otherwise(args: &Args, ways: &[(Option<String>, u64, u64)]) -> Option<&'static str> {
+    let differ = |part: fn(&(Option<String>, u64, u64)) -> String| {
+        ways.windows(2).any(|two| part(&two[0]) != part(&two[1]))
+    };
+    if args.primary.is_none() && differ(|way| way.0.clone().unwrap_or_default()) {
+        return Some("--primary");
+    }
+    if args.delta.is_none() && differ(|way| way.1.to_string()) {
+        return Some("--delta");
+    }
+    (args.alpha.is_none() && differ(|way| way.2.to_string())).then_some("--alpha")
 }
 
 /// What ended by its own rule and has values.

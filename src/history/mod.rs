@@ -12,6 +12,9 @@ use crate::stats::{Estimate, descriptive, student_t};
 /// Fewest runs that say how much runs differ.
 pub const FEWEST_BEFORE: usize = 4;
 
+/// Share of α at which a run stands so far apart that later ones are not compared with it.
+const STANDS_APART: f64 = 0.1;
+
 /// What the runs show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
@@ -69,6 +72,8 @@ pub struct Change {
 pub struct Newest {
     /// Runs that it is compared with.
     pub before: usize,
+    /// Runs before it that are not among these: each stood apart from those before it, and would hide the next one that does.
+    pub set_aside: usize,
     /// Its median against their mean; the interval is where a further run of the same level lies. `None`: too few runs.
     pub effect: Option<Interval>,
     /// What it is.
@@ -116,7 +121,8 @@ fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta:
     let arms = baseline.into_iter().chain(of_it.iter().map(|comparison| &comparison.candidate));
     let points: Vec<Point> = arms.filter(|arm| arm.n > 0).map(point).collect();
     if let Some(why) = not_judged(&points, newest_run) {
-        let newest = Newest { before: 0, effect: None, verdict: Verdict::NotMeasured(why) };
+        let verdict = Verdict::NotMeasured(why);
+        let newest = Newest { before: 0, set_aside: 0, effect: None, verdict };
         return Series { row: row.clone(), metric: metric.clone(), points, changes: Vec::new(), newest };
     }
     let logs: Vec<f64> = points.iter().map(|point| point.median.ln()).collect();
@@ -162,20 +168,36 @@ fn point(arm: &ArmSummary) -> Point {
     Point { run: arm.arm.clone(), started_unix_ns: starts.min().unwrap_or(0), n: arm.n, median: arm.median }
 }
 
-/// The last of these against the others: where a further value of the others' level lies (Student's t with √(1 + 1/n)).
+/// The last of these against the others, but for those that stood apart: where a further value of their level lies.
 fn newest(logs: &[f64], alpha: f64, delta: f64, better: Better) -> Newest {
-    let Some((last, before)) = logs.split_last() else {
-        return Newest { before: 0, effect: None, verdict: Verdict::TooFew { n: 0 } };
-    };
+    let (last, before) = logs.split_last().unwrap_or((&0.0, &[]));
+    let mut calm: Vec<f64> = Vec::new();
+    for value in before {
+        let log = further(&calm, *value, alpha * STANDS_APART);
+        let beyond = |log: Estimate| log.low > delta.ln_1p() || log.high < -delta.ln_1p();
+        if !log.is_some_and(beyond) {
+            calm.push(*value);
+        }
+    }
+    let (n, set_aside) = (calm.len(), before.len() - calm.len());
+    match further(&calm, *last, alpha) {
+        None => Newest { before: n, set_aside, effect: None, verdict: Verdict::TooFew { n } },
+        Some(log) => {
+            Newest { before: n, set_aside, effect: Some(ratio(log)), verdict: verdict(log, delta, better) }
+        }
+    }
+}
+
+/// A further value against those before it, with where it may lie if it is of their level: Student's t with √(1 + 1/n).
+fn further(before: &[f64], value: f64, alpha: f64) -> Option<Estimate> {
     let n = before.len();
     if n < FEWEST_BEFORE {
-        return Newest { before: n, effect: None, verdict: Verdict::TooFew { n } };
+        return None;
     }
-    let estimate = last - descriptive::mean(before);
-    let further = descriptive::stddev(before) * (1.0 + 1.0 / n as f64).sqrt();
-    let half = student_t::upper_quantile(alpha / 2.0, n as f64 - 1.0) * further;
-    let log = Estimate { estimate, low: estimate - half, high: estimate + half };
-    Newest { before: n, effect: Some(ratio(log)), verdict: verdict(log, delta, better) }
+    let estimate = value - descriptive::mean(before);
+    let spread = descriptive::stddev(before) * (1.0 + 1.0 / n as f64).sqrt();
+    let half = student_t::upper_quantile(alpha / 2.0, n as f64 - 1.0) * spread;
+    Some(Estimate { estimate, low: estimate - half, high: estimate + half })
 }
 
 /// The verdict on a difference of logarithms, by the rule of all reports.
@@ -241,6 +263,14 @@ mod tests {
         let (_, newest) = levels(&[1.0, 0.01_f64.exp(), 1.0, (-0.01_f64).exp(), 1.0]);
         let half = 3.1824 * (2.0_f64 / 3.0).sqrt() * 0.01 * 1.25_f64.sqrt();
         assert!((newest.effect.unwrap().high - half.exp_m1()).abs() < 1e-5, "{newest:?} {half}");
+    }
+
+    /// The second bad night is as bad as the first.
+    #[test]
+    fn a_run_that_stood_apart_hides_no_other() {
+        let (_, newest) = levels(&[100.0, 100.3, 99.8, 100.1, 99.9, 100.2, 90.0, 90.2]);
+        assert_eq!((newest.before, newest.set_aside), (6, 1));
+        assert_eq!(newest.verdict, Verdict::Slower { beyond_delta: true });
     }
 
     #[test]

@@ -43,7 +43,9 @@ pub(super) fn as_arm(mut run: Run, origin: &str, side: usize, batch: &mut Batch)
         batch.note(format!("{name} has {rounds} of its {of} rounds so far: no verdict before the last"));
         // Both arms of an A/A run are one here, with twice as many repeats.
         let repeats = if run.aa { 2 } else { 1 };
-        batch.so_far = batch.so_far.or(Some(SoFar { rounds: rounds * repeats, of: of * repeats }));
+        batch.so_far = batch
+            .so_far
+            .or(Some(SoFar { rounds: rounds.saturating_mul(repeats), of: of.saturating_mul(repeats) }));
     }
     if let Some(why) = run.busy_machine() {
         let name = run.id.map_or_else(|| origin.to_owned(), |id| format!("run {id}"));

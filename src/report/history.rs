@@ -18,7 +18,7 @@ use crate::units::{Scale, counted};
 /// Runs of a series that a table shows, the newest.
 const MOST_RUNS: usize = 20;
 /// Columns in which medians are drawn.
-const DRAWN: usize = 24;
+const DRAWN: usize = 20;
 /// Facts that are named beside a change.
 const MOST_FACTS: usize = 4;
 
@@ -110,12 +110,12 @@ fn series_json(series: &Series) -> Value {
         })
     };
     let point = |point: &Point| json!({ "run": point.run, "started_unix_ns": point.started_unix_ns, "n": point.n, "median": point.median });
-    let Newest { before, effect, verdict } = &series.newest;
+    let Newest { before, set_aside, effect, verdict } = &series.newest;
     json!({
         "row": series.row, "metric": series.metric,
         "points": series.points.iter().map(point).collect::<Vec<_>>(),
         "changes": series.changes.iter().map(change).collect::<Vec<_>>(),
-        "newest": { "before": before, "effect": effect, "verdict": verdict },
+        "newest": { "before": before, "set_aside": set_aside, "effect": effect, "verdict": verdict },
     })
 }
 
@@ -188,7 +188,7 @@ fn change_words(series: &Series, change: &Change, delta: f64) -> String {
         .map(|(fact, before, after)| one_line(&format!("{fact} {} → {}", or_none(before), or_none(after))))
         .collect();
     let more = change.facts.len().saturating_sub(MOST_FACTS);
-    let more = if more > 0 { format!(", {more} more (--format json)") } else { String::new() };
+    let more = if more > 0 { format!(", {more} more (--json)") } else { String::new() };
     let with = if facts.is_empty() {
         "; no fact of the host or the job changed with it".to_owned()
     } else {
@@ -203,7 +203,7 @@ fn change_words(series: &Series, change: &Change, delta: f64) -> String {
 }
 
 fn newest_words(series: &Series, delta: f64) -> String {
-    let Newest { before, effect, verdict } = &series.newest;
+    let Newest { before, set_aside, effect, verdict } = &series.newest;
     let run = series.points.last().map_or("", |point| point.run.as_str());
     let since = series
         .changes
@@ -220,9 +220,15 @@ fn newest_words(series: &Series, delta: f64) -> String {
         );
     };
     format!(
-        "newest, {run}: {} against the {} before it{since}: {}",
+        "newest, {run}: {} against {} before it{since}: {}",
         effect_words(*effect),
-        counted(*before as u64, "run"),
+        match set_aside {
+            0 => format!("the {}", counted(*before as u64, "run")),
+            _ => format!(
+                "{before} of the {} (the others stood apart)",
+                counted((before + set_aside) as u64, "run")
+            ),
+        },
         verdict_words(series, verdict, delta)
     )
 }

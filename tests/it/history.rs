@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::attacks::sql;
 use crate::sandbox::{Sandbox, errors};
 
 /// Made-up values; what runs differ in is what their seeds give.
@@ -34,7 +35,9 @@ fn a_change_of_level_is_found_with_what_changed_beside_it_and_a_gate_fails() {
     assert!(errors(&alone).contains("of the name 'nightly' there is 1 finished run"), "{}", errors(&alone));
     let first = sandbox.run(&["history", "nightly", "--fail-if", "slower"]);
     assert_eq!(first.status.code(), Some(0), "{}", errors(&first));
-    assert!(errors(&first).contains("run 1 is the first"), "{}", errors(&first));
+    let strict = sandbox.run(&["history", "nightly", "--fail-if", "slower,undecided"]);
+    assert_eq!(strict.status.code(), Some(3), "{}", errors(&strict));
+    assert!(errors(&first).contains("'nightly' has one finished run"), "{}", errors(&first));
     nights(&sandbox, 1e8, 2..7);
     assert!(sandbox.succeed(&["history"]).contains("6 runs  assay history nightly"));
 
@@ -55,7 +58,10 @@ fn a_change_of_level_is_found_with_what_changed_beside_it_and_a_gate_fails() {
     assert_eq!(bad.status.code(), Some(3), "{}", errors(&bad));
     let text = String::from_utf8(bad.stdout).unwrap();
     assert!(text.contains("newest, run 7: −10") && flat(&text).contains("slower by more than 2 %"), "{text}");
-    nights(&sandbox, 0.9e8, 8..11);
+    // The second bad night is as bad.
+    nights(&sandbox, 0.9e8, 8..9);
+    assert_eq!(sandbox.run(&gate).status.code(), Some(3));
+    nights(&sandbox, 0.9e8, 9..11);
     let text = sandbox.succeed(&["history", "nightly"]);
     assert!(
         text.contains("changed at run 7: −10.")
@@ -94,13 +100,12 @@ fn an_option_of_the_job_that_changed_with_the_level_is_named() {
         ]);
     }
     let text = sandbox.succeed(&["history", "n"]);
-    let joined = flat(&text);
-    assert!(
-        joined.contains("changed at run 5: +300")
-            && joined.contains("with it: ")
-            && joined.contains("job.io_size 64k → 256k"),
-        "{text}"
-    );
+    assert!(flat(&text).contains("changed at run 5: +300") && flat(&text).contains("with it: "), "{text}");
+    let json: Value = serde_json::from_str(&sandbox.succeed(&["history", "n", "--json"])).unwrap();
+    let facts = json["series"][0]["changes"][0]["facts"].as_array().unwrap().clone();
+    let is_size =
+        |fact: &Value| fact["fact"] == "job.io_size" && fact["before"] == "64k" && fact["after"] == "256k";
+    assert!(facts.iter().any(is_size), "{facts:?}");
 }
 
 /// Nights differ by 2 %, trials of a night by 0.5 %: as many independent values as there are nights.
@@ -150,4 +155,32 @@ fn a_gate_does_not_pass_without_a_job() {
     let text = String::from_utf8(lost.stdout.clone()).unwrap();
     assert_eq!(lost.status.code(), Some(1), "{} {text}", errors(&lost));
     assert!(flat(&text).contains("not judged: run 6 has no value of it"), "{text}");
+    // Who looks at the last run alone has nothing to compare it with.
+    let alone = sandbox.run(&[&gate[..], &["--last", "1"]].concat());
+    assert_eq!(alone.status.code(), Some(2), "{}", errors(&alone));
+    // A newest run that has not finished is no green night.
+    sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"interrupted\"' WHERE id = 6");
+    let unfinished = sandbox.run(&gate);
+    assert_eq!(unfinished.status.code(), Some(1), "{}", errors(&unfinished));
+    assert!(
+        errors(&unfinished).contains("run 6 of that name, the newest, has not finished"),
+        "{}",
+        errors(&unfinished)
+    );
+}
+
+/// One run by hand that was judged by another metric must not change what the gate looks at.
+#[test]
+fn runs_that_were_judged_otherwise_need_a_word() {
+    let sandbox = Sandbox::new();
+    for (seed, delta) in [("1", "2%"), ("2", "2%"), ("3", "5%")] {
+        sandbox.write("night.toml", &night(1e8));
+        sandbox.succeed(&["run", "night.toml", "-q", "--seed", seed, "--delta", delta]);
+    }
+    let gate = ["history", "nightly", "--fail-if", "slower"];
+    let refused = sandbox.run(&gate);
+    assert_eq!(refused.status.code(), Some(2), "{}", errors(&refused));
+    assert!(errors(&refused).contains("they differ in --delta"), "{}", errors(&refused));
+    let said = sandbox.run(&[&gate[..], &["--delta", "2%"]].concat());
+    assert_eq!(said.status.code(), Some(0), "{}", errors(&said));
 }

@@ -155,6 +155,8 @@ pub(super) enum Mishap {
     Timer,
     /// [`GuestError::got_stuck`].
     Stuck,
+    /// [`GuestError::lost_its_emulator`].
+    Crash,
 }
 
 impl Mishap {
@@ -166,6 +168,9 @@ impl Mishap {
         if error.missed_its_timer() {
             return Some(Mishap::Timer);
         }
+        if error.lost_its_emulator() {
+            return Some(Mishap::Crash);
+        }
         error.got_stuck().then_some(Mishap::Stuck)
     }
 
@@ -174,7 +179,7 @@ impl Mishap {
         match self {
             Mishap::Breakpoint => 3,
             // A kernel to which it happens twice probably always does so.
-            Mishap::Timer | Mishap::Stuck => 1,
+            Mishap::Timer | Mishap::Stuck | Mishap::Crash => 1,
         }
     }
 
@@ -184,6 +189,7 @@ impl Mishap {
             Mishap::Breakpoint => "died of int3",
             Mishap::Timer => "died of a missing timer",
             Mishap::Stuck => "got stuck while it booted",
+            Mishap::Crash => "was lost in a crash of qemu itself",
         }
     }
 

@@ -115,6 +115,8 @@ pub enum GuestError {
         mute: bool,
         /// Whether it was still running when it had not come up in time.
         late: bool,
+        /// The signal that the emulator itself died of; none where it was ended.
+        crashed: Option<i32>,
         /// The emulator's words and the last lines of the console.
         console: String,
     },
@@ -167,8 +169,8 @@ impl GuestError {
     /// The same error of a guest that was still running when it had not come up in time.
     pub(super) fn late(self) -> GuestError {
         match self {
-            GuestError::Dead { what, came_up, mute, console, .. } => {
-                GuestError::Dead { what, came_up, mute, late: true, console }
+            GuestError::Dead { what, came_up, mute, crashed, console, .. } => {
+                GuestError::Dead { what, came_up, mute, late: true, crashed, console }
             }
             other => other,
         }
@@ -178,6 +180,11 @@ impl GuestError {
     /// seconds before and after, and this time a processor of it span for as long as it was waited for.
     pub(super) fn got_stuck(&self) -> bool {
         matches!(self, GuestError::Dead { late: true, .. })
+    }
+
+    /// Whether the emulator crashed. Seen with qemu's tcg (7.2), which died of SIGSEGV in one of some thousand boots.
+    pub(super) fn lost_its_emulator(&self) -> bool {
+        matches!(self, GuestError::Dead { crashed: Some(_), .. })
     }
 
     /// What helps; may be empty.
@@ -238,6 +245,7 @@ mod tests {
             came_up: false,
             mute: false,
             late: false,
+            crashed: None,
             console: console.to_owned(),
         }
     }
@@ -256,6 +264,13 @@ mod tests {
             assert!(!dead(console).ran_into_a_breakpoint(), "{console}");
             assert!(dead(console).hint().contains("loglevel=7"));
         }
+    }
+
+    #[test]
+    fn a_crash_of_the_emulator_is_told_from_what_a_kernel_dies_of() {
+        let GuestError::Dead { what, came_up, mute, late, console, .. } = dead("") else { return };
+        let crashed = GuestError::Dead { what, came_up, mute, late, crashed: Some(11), console };
+        assert!(crashed.lost_its_emulator() && !dead("").lost_its_emulator());
     }
 
     #[test]

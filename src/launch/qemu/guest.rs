@@ -2,6 +2,7 @@
 //!
 //! Enters: a [`Machine`], requests. Leaves: replies, or what became of it with its last words. It ends when dropped.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,8 @@ use super::room;
 use crate::launch::local::{chunks, words};
 use crate::launch::{Reply, Request};
 
+/// Signals that a program dies of by its own fault: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
+const CRASHES: [i32; 5] = [libc::SIGILL, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV];
 /// Where the processor executes it, a guest that has put nothing on its console until then never will.
 const KVM_PATIENCE: Duration = Duration::from_secs(20);
 /// One that has, and an emulated one, takes longer on a busy host. This is for the first of a run.
@@ -161,7 +164,7 @@ impl Guest {
     fn dead(&mut self, what: &str) -> GuestError {
         // An emulator that has ended says why, and does not cost the next run its patience.
         let mute = matches!(self.child.try_wait(), Ok(None)) && !self.spoke();
-        self.end();
+        let crashed = self.end().filter(|signal| CRASHES.contains(signal));
         let mut words = words(&self.errors).trim().to_owned();
         let console = last_words(&self.console, 0);
         if !console.is_empty() {
@@ -173,9 +176,10 @@ impl Guest {
             words.push_str(&full);
         }
         let died_of = [panic_of(&console).map(str::to_owned), fault_of(&console)];
-        let what =
-            died_of.into_iter().flatten().fold(what.to_owned(), |what, cause| format!("{what}: {cause}"));
-        GuestError::Dead { what, came_up: self.boot_s > 0.0, mute, late: false, console: words }
+        let of_emulator = crashed.map(|signal| format!("qemu crashed with signal {signal}"));
+        let causes = died_of.into_iter().flatten().chain(of_emulator);
+        let what = causes.fold(what.to_owned(), |what, cause| format!("{what}: {cause}"));
+        GuestError::Dead { what, came_up: self.boot_s > 0.0, mute, late: false, crashed, console: words }
     }
 
     /// Whether its kernel has put anything on the console.
@@ -193,16 +197,17 @@ impl Guest {
         last_words(&self.console, self.said_before)
     }
 
-    fn end(&mut self) {
+    /// The signal that its emulator died of: that which ends it here, or that of before.
+    fn end(&mut self) -> Option<i32> {
         // Nothing in it outlives it: its disks are files of the run, its root lies in memory.
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.wait().ok()?.signal()
     }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.end();
+        let _ = self.end();
         for file in &self.files {
             // The run's directory is removed with all in it; these are large.
             let _ = std::fs::remove_file(file);
