@@ -36,27 +36,25 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
         return Vec::new();
     }
     trials.retain(|n| *n > 0);
-    let by_arm: Vec<BTreeMap<&str, BTreeSet<&str>>> =
-        there.iter().map(|arm| collect(run, &seen[*arm], A_MOMENT)).collect();
-    let every: Vec<BTreeMap<&str, BTreeSet<&str>>> =
-        there.iter().map(|arm| collect(run, &seen[*arm], 0.0)).collect();
+    let by_arm: Vec<Counts<'_>> = there.iter().map(|arm| counts(run, &seen[*arm])).collect();
     let names: BTreeSet<&str> = by_arm.iter().flat_map(|facts| facts.keys().copied()).collect();
-    let none = BTreeSet::new();
+    let none = BTreeMap::new();
     let mut found = Vec::new();
     for name in names.into_iter().filter(|name| {
         !name.starts_with(MOMENTARY) && !HostFacts::names_cluster(name) && !declared(run, name)
     }) {
-        let values: Vec<&BTreeSet<&str>> =
+        let of_arms: Vec<&BTreeMap<&str, usize>> =
             by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
-        let of_all = every.iter().map(|facts| facts.get(name).map_or(0, BTreeSet::len));
-        let volatile = of_all.zip(&trials).any(|(values, n)| values > 2.max(n / 3));
+        let volatile = of_arms.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
+        let values: Vec<BTreeSet<&str>> =
+            of_arms.iter().zip(&trials).map(|(values, n)| more_than_a_moment(values, *n)).collect();
         let all = values.iter().flat_map(|values| values.iter().copied());
         // What an arm does not have at all is no rounding of what the others have.
         let flickers = values.iter().all(|values| !values.is_empty()) && flicker(all);
         if volatile || flickers || values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
-        let joined = |values: &BTreeSet<&str>| values.iter().copied().collect::<Vec<_>>().join(" | ");
+        let joined = |values: BTreeSet<&str>| values.iter().copied().collect::<Vec<_>>().join(" | ");
         let arms = there.iter().map(|arm| layout.arms[*arm].clone());
         let values = arms.zip(values.into_iter().map(joined)).collect();
         found.push(FactDifference { fact: name.to_owned(), values });
@@ -84,26 +82,24 @@ fn arm_of_cells(run: &Run, layout: &Layout) -> Vec<Option<usize>> {
     arms
 }
 
-/// The values of all facts, by name, that more than this share of the trials had; that a fact was not there is no value.
-fn collect<'r>(
-    run: &'r Run,
-    seen: &BTreeMap<u32, usize>,
-    share: f64,
-) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+/// By the fact's name and value: how many trials had it.
+type Counts<'r> = BTreeMap<&'r str, BTreeMap<&'r str, usize>>;
+
+/// All values of all facts; that a fact was not there is no value.
+fn counts<'r>(run: &'r Run, seen: &BTreeMap<u32, usize>) -> Counts<'r> {
+    let mut found = Counts::new();
     for (at, trials) in seen {
-        for fact in run.facts[*at as usize].iter() {
-            *counts.entry(fact).or_default() += trials;
+        for (name, value) in run.facts[*at as usize].iter() {
+            *found.entry(name).or_default().entry(value).or_default() += trials;
         }
     }
-    let all: usize = seen.values().sum();
-    let mut facts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for ((name, value), trials) in counts {
-        if trials as f64 > share * all as f64 {
-            facts.entry(name).or_default().insert(value);
-        }
-    }
-    facts
+    found
+}
+
+/// The values that more than a moment's share of an arm's trials had.
+fn more_than_a_moment<'r>(values: &BTreeMap<&'r str, usize>, trials: usize) -> BTreeSet<&'r str> {
+    let share = |(_, n): &(&&str, &usize)| **n as f64 > A_MOMENT * trials as f64;
+    values.iter().filter(share).map(|(value, _)| *value).collect()
 }
 
 /// Whether a factor varies what the fact tells: its name, or a key that its levels set, is one of the fact's dotted parts (`kernel` explains

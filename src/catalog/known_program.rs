@@ -1,7 +1,7 @@
 //! Benchmark programs whose printed results people have read by eye for years: with one of them as the command, or its output in a file, no
 //! `--metric` need be written.
 //!
-//! Enters: the words of a command, or a line. Leaves: patterns as `--metric` takes them. It must not know how a program is run.
+//! Enters: the words of a command, or a text. Leaves: patterns as `--metric` takes them. It must not know how a program is run.
 
 use std::sync::LazyLock;
 
@@ -50,7 +50,7 @@ pub static KNOWN_PROGRAMS: [KnownProgram; 4] = [
         asked: &[
             ("threads", "^Number of threads: ([0-9]+)$"),
             ("block", "^Block size ([0-9A-Za-z]+)$"),
-            ("fsync", "fsync\\(\\) each ([0-9]+) requests"),
+            ("fsync", r"fsync\(\) each ([0-9]+) requests"),
             ("files", "^([0-9]+ files, .+ each)$"),
             ("mode", "^Doing (.+) test$"),
         ],
@@ -70,13 +70,14 @@ pub static KNOWN_PROGRAMS: [KnownProgram; 4] = [
             let has = |wanted: &str| words.contains(&wanted);
             let writes =
                 ["seqwr", "seqrewr", "rndwr"].iter().any(|mode| has(&format!("--file-test-mode={mode}")));
-            let of_test = || match () {
-                () if has("fileio") && writes => "writes",
-                () if has("fileio") => "reads",
-                () if has("cpu") => "events",
-                () if ["memory", "threads", "mutex"].into_iter().any(has) => "latency",
-                // Scripts of transactions: oltp_read_write, tpcc.lua.
-                () => "tps",
+            // Others are scripts of transactions: oltp_read_write, tpcc.lua.
+            let tests = ["fileio", "cpu", "memory", "threads", "mutex"].into_iter().find(|test| has(test));
+            let of_test = || match tests {
+                Some("fileio") if writes => "writes",
+                Some("fileio") => "reads",
+                Some("cpu") => "events",
+                Some(_) => "latency",
+                None => "tps",
             };
             // Which test it is may be what is varied.
             let is_open = words

@@ -79,10 +79,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(first_night(condition, name));
     }
     if runs.len() < 2 {
-        let there = counted(runs.len() as u64, "finished run");
-        return Err(Failure::request(format!(
-            "a history needs two runs; of the name '{name}' there is {there}"
-        ))
+        let there = counted(whole as u64, "finished run");
+        let left =
+            if whole > runs.len() { format!(", of which {} is left", runs.len()) } else { String::new() };
+        return Err(Failure::request(format!("a history needs two runs; '{name}' has {there}{left}"))
         .hint(
             "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
         )
@@ -209,7 +209,8 @@ fn names(runs: &[RunSummary]) -> Result<ExitCode, std::io::Error> {
         writeln!(out, "no two finished runs have one name; assay run … --name NAME gives them one")?;
     }
     for (name, n) in seen {
-        writeln!(out, "{n:>5} runs  assay history {}", terminal::visible_line(name))?;
+        let word = shlex::try_quote(name).map_or_else(|_| name.into(), |quoted| quoted.into_owned());
+        writeln!(out, "{n:>5} runs  assay history {}", terminal::visible_line(&word))?;
     }
     Ok(ExitCode::SUCCESS)
 }

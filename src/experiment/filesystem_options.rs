@@ -47,13 +47,11 @@ impl TargetSettings {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
+    use super::super::target_settings::of_pairs;
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Result<TargetSettings, String> {
-        let mut settings = TargetSettings::default();
-        pairs.iter().try_for_each(|(key, value)| settings.set(key, value, Path::new("/")))?;
+        let mut settings = of_pairs(pairs)?;
         settings.settle();
         Ok(settings)
     }

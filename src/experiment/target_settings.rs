@@ -362,15 +362,17 @@ pub(super) fn is_default(value: &str) -> bool {
     matches!(value, "default" | "defaults" | "")
 }
 
+/// The settings of these keys and values, in a directory `/`.
+#[cfg(test)]
+pub(super) fn of_pairs(pairs: &[(&str, &str)]) -> Result<TargetSettings, String> {
+    let mut settings = TargetSettings::default();
+    pairs.iter().try_for_each(|(key, value)| settings.set(key, value, Path::new("/")))?;
+    Ok(settings)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn of(pairs: &[(&str, &str)]) -> Result<TargetSettings, String> {
-        let mut settings = TargetSettings::default();
-        pairs.iter().try_for_each(|(key, value)| settings.set(key, value, Path::new("/")))?;
-        Ok(settings)
-    }
+    use super::of_pairs as of;
 
     #[test]
     fn later_values_take_the_place_of_earlier_ones() {

@@ -46,16 +46,7 @@ impl TargetSettings {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn of(pairs: &[(&str, &str)]) -> Result<TargetSettings, String> {
-        let mut settings = TargetSettings::default();
-        pairs.iter().try_for_each(|(key, value)| settings.set(key, value, Path::new("/")))?;
-        Ok(settings)
-    }
-
+    use super::super::target_settings::of_pairs as of;
     #[test]
     fn a_target_is_told_in_words() {
         let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().described().join("; ");

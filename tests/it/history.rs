@@ -32,7 +32,7 @@ fn a_change_of_level_is_found_with_what_changed_beside_it_and_a_gate_fails() {
     nights(&sandbox, 1e8, 1..2);
     let alone = sandbox.run(&["history", "nightly"]);
     assert_eq!(alone.status.code(), Some(2));
-    assert!(errors(&alone).contains("of the name 'nightly' there is 1 finished run"), "{}", errors(&alone));
+    assert!(errors(&alone).contains("'nightly' has 1 finished run"), "{}", errors(&alone));
     let first = sandbox.run(&["history", "nightly", "--fail-if", "slower"]);
     assert_eq!(first.status.code(), Some(0), "{}", errors(&first));
     let strict = sandbox.run(&["history", "nightly", "--fail-if", "slower,undecided"]);
@@ -158,6 +158,7 @@ fn a_gate_does_not_pass_without_a_job() {
     // Who looks at the last run alone has nothing to compare it with.
     let alone = sandbox.run(&[&gate[..], &["--last", "1"]].concat());
     assert_eq!(alone.status.code(), Some(2), "{}", errors(&alone));
+    assert!(errors(&alone).contains("'n' has 6 finished runs, of which 1 is left"), "{}", errors(&alone));
     // A newest run that has not finished is no green night.
     sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"interrupted\"' WHERE id = 6");
     let unfinished = sandbox.run(&gate);

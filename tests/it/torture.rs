@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::process_tree::{Seen, group_of, kill, parts, seen, token};
@@ -285,9 +285,16 @@ fn share(first: u64) {
     let trials = met.iter().filter(|met| met.trial).count();
     let targets = met.iter().filter(|met| met.target).count();
     say(&format!("share {first}: {} left nothing; {trials} met a trial, {targets} a target", met.len()));
-    // Of five, chance may spare all.
-    let least = if met.len() < 10 { 0 } else { met.len() / TARGETS.len() };
-    assert!(trials >= least && targets >= least, "too few kills met what they are for");
+    // Of the few of one share chance may spare all: the share that ends last looks at all of them.
+    static ALL: Mutex<[usize; 4]> = Mutex::new([0; 4]);
+    let mut all = ALL.lock().unwrap();
+    for (sum, more) in all.iter_mut().zip([1, met.len(), trials, targets]) {
+        *sum += more;
+    }
+    let [shares, runs, trials, targets] = *all;
+    let least = runs / TARGETS.len();
+    let is_enough = shares < SHARES as usize || trials >= least && targets >= least;
+    assert!(is_enough, "of {runs} kills {trials} met a trial and {targets} a target");
 }
 
 #[test]

@@ -49,11 +49,11 @@ fn works_elsewhere(prepared: &Prepared) -> Option<String> {
         !cell.command.is_empty() && cell.target.makes() && !cell.command.iter().any(|word| names_target(word))
     };
     let cell = prepared.plan.cells.iter().find(is_beside).filter(|_| !hook)?;
-    let place = if cell.target.fs.is_some() { "$ASSAY_DIRECTORY" } else { "$ASSAY_DEVICE" };
-    Some(format!(
-        "the command runs in the current directory; the target that is made for it is {place} in its environment, \
-         e.g. for sh -c 'cd $ASSAY_DIRECTORY && …'"
-    ))
+    let how = match cell.target.fs {
+        Some(_) => "$ASSAY_DIRECTORY: -- sh -c 'cd $ASSAY_DIRECTORY && …'",
+        None => "$ASSAY_DEVICE: -- sh -c '… $ASSAY_DEVICE'",
+    };
+    Some(format!("the command runs in the current directory; the target made for it is {how}"))
 }
 
 /// What is read although nobody wrote a `--metric`.

@@ -157,6 +157,8 @@ pub(super) enum Mishap {
     Stuck,
     /// [`GuestError::lost_its_emulator`].
     Crash,
+    /// Processes that nobody can end. Seen under qemu's tcg (7.2): a module's loading did not come back.
+    Hang,
 }
 
 impl Mishap {
@@ -179,7 +181,7 @@ impl Mishap {
         match self {
             Mishap::Breakpoint => 3,
             // A kernel to which it happens twice probably always does so.
-            Mishap::Timer | Mishap::Stuck | Mishap::Crash => 1,
+            Mishap::Timer | Mishap::Stuck | Mishap::Crash | Mishap::Hang => 1,
         }
     }
 
@@ -190,6 +192,7 @@ impl Mishap {
             Mishap::Timer => "died of a missing timer",
             Mishap::Stuck => "got stuck while it booted",
             Mishap::Crash => "was lost in a crash of qemu itself",
+            Mishap::Hang => "hung",
         }
     }
 

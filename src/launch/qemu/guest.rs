@@ -42,6 +42,8 @@ pub(super) enum Ended {
     Cancelled,
     /// It is of no use any more.
     Dead(GuestError),
+    /// It answered, and was given up with processes that hang in its kernel.
+    Hung(Box<Reply>),
 }
 
 /// How long the next guest may take to come up, after the slowest boot of the run so far; `None`: there was none.

@@ -223,9 +223,15 @@ impl Guests {
     }
 
     /// What a guest died of, if an emulated one may die of it without a fault of its kernel, before anything was measured in it.
-    fn mishap(&self, error: &GuestError, rehearsal: bool) -> Option<Mishap> {
-        let measured = matches!(error, GuestError::Dead { came_up: true, .. }) && !rehearsal;
-        Mishap::of(error).filter(|_| self.accelerator == Accelerator::Tcg && !measured)
+    fn mishap(&self, ended: &Ended, rehearsal: bool) -> Option<Mishap> {
+        let (mishap, measured) = match ended {
+            Ended::Dead(error) => {
+                (Mishap::of(error), matches!(error, GuestError::Dead { came_up: true, .. }))
+            }
+            Ended::Hung(_) => (Some(Mishap::Hang), true),
+            Ended::Cancelled => (None, false),
+        };
+        mishap.filter(|_| self.accelerator == Accelerator::Tcg && (rehearsal || !measured))
     }
 
     /// A request answered in a guest of this kind, which runs on for the next one.
@@ -260,7 +266,10 @@ impl Guests {
         }
         // Processes that cannot be ended are the guest's, and end with it.
         let stays = self.all_fit || !request.rehearsal || self.is_shared();
-        if !ends_with_its_guest(&mut reply) && stays {
+        if ends_with_its_guest(&mut reply) {
+            return Err(Ended::Hung(Box::new(reply)));
+        }
+        if stays {
             self.kinds[at].running = Some(guest);
         }
         Ok(reply)
@@ -355,16 +364,16 @@ impl Launcher for Guests {
         let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
         let mut boots = 0;
         loop {
-            let error = match self.asked(at, request, directory, cancelled) {
-                Err(Ended::Dead(error)) => error,
-                other => return other.or_else(of_ended),
+            let ended = match self.asked(at, request, directory, cancelled) {
+                Err(ended) => ended,
+                answered => return answered.or_else(of_ended),
             };
-            let Some(mishap) = self.mishap(&error, request.rehearsal) else {
-                return of_ended(Ended::Dead(error));
+            let Some(mishap) = self.mishap(&ended, request.rehearsal) else {
+                return of_ended(ended);
             };
             if boots >= mishap.boots_again() {
                 // A trial that was lost so is a failed one, and may be tried again as such.
-                return of_ended(Ended::Dead(error)).map(Reply::caused_outside);
+                return of_ended(ended).map(Reply::caused_outside);
             }
             let _ = writeln!(crate::sys::terminal::err(), "{}", mishap.booted_again());
             self.kinds[at].booted_again = Some(mishap);
@@ -421,6 +430,7 @@ fn worse(inside: Disturbance, here: &Disturbance) -> Disturbance {
 fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
     match ended {
         Ended::Cancelled => Err(LaunchError::Cancelled { left: Vec::new() }),
+        Ended::Hung(reply) => Ok(*reply),
         Ended::Dead(error) => {
             let why = Why { hint: error.hint(), of_place: true, left: Vec::new() };
             let reason = error.to_string();

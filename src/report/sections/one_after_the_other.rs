@@ -13,5 +13,5 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let told =
         analysis.caveats.contains(&Caveat::Sequential).then(|| caveat_text(&Caveat::Sequential, None, names));
     let remarks = told.map(|text| Block::Remarks(vec![text]));
-    Section::new("one after the other", Heading::None, remarks.into_iter().collect())
+    Section::new("one-after-the-other", Heading::None, remarks.into_iter().collect())
 }
