@@ -42,7 +42,7 @@ pub use interference::{Disturbance, Interference, Limits, moment};
 pub use kernel_log::KernelLog;
 pub use knob::{is_setting, read_knob, write_knob};
 pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, marked_lives, run_mark};
-pub use mounts_below::{is_unique, mounted_at, mounts_below, point_of, users_of};
+pub use mounts_below::{is_unique, mounted_at, mounted_for_others, mounts_below, point_of, users_of};
 pub use offers::{Driver, boot_id, driver, has_filesystem, may_administer, missing_driver};
 pub use out_of_memory::oom_kills;
 pub use place::{path_facts, path_facts_in};

@@ -1,11 +1,15 @@
 //! Which mounts lie below a directory, and who keeps one of them busy.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::roots::Roots;
 use crate::sys::mountinfo::{Mount, mounts};
+
+/// So many users are named.
+const MOST_NAMED: usize = 5;
 
 /// Mount points at or below a directory (absolute, without links), in the order they were mounted.
 #[must_use]
@@ -62,19 +66,48 @@ pub fn point_of(mount: &(u64, String)) -> Option<PathBuf> {
 /// Processes with a working directory, root or open file at or below a path, as `PID NAME`; at most five.
 #[must_use]
 pub fn users_of(path: &Path) -> Vec<String> {
+    let using = processes().filter(|(process, _)| uses(process, path));
+    using.map(|(process, pid)| with_name(&process, &pid)).take(MOST_NAMED).collect()
+}
+
+/// Who sees a device mounted that nobody has mounted here: processes in mount namespaces of their own, as those of containers, one of
+/// each, as `mounted at /data for 1234 sh`; at most five. A namespace is a copy of the mounts that were there when it began, and keeps them.
+#[must_use]
+pub fn mounted_for_others(device: &Path) -> Vec<String> {
+    let number = std::fs::metadata(device).map_or(0, |found| found.rdev());
+    let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    let is_on_it = |mount: &Mount| mount.device == number || Path::new(&mount.source) == device;
+    let mut seen: Vec<PathBuf> = std::fs::read_link("/proc/self/ns/mnt").into_iter().collect();
     let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let is_process = name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
-        if is_process && uses(&entry.path(), path) {
-            let command = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            found.push(format!("{} {}", name.to_string_lossy(), command.trim()));
+    for (process, pid) in processes() {
+        let Some(namespace) =
+            std::fs::read_link(process.join("ns/mnt")).ok().filter(|own| !seen.contains(own))
+        else {
+            continue;
+        };
+        seen.push(namespace);
+        let table = std::fs::read(process.join("mountinfo")).unwrap_or_default();
+        if let Some(mount) = mounts(&String::from_utf8_lossy(&table)).into_iter().find(is_on_it) {
+            found.push(format!("mounted at {} for {}", mount.point.display(), with_name(&process, &pid)));
         }
-        if found.len() == 5 {
+        if found.len() == MOST_NAMED {
             break;
         }
     }
     found
+}
+
+/// Their directories in /proc and their numbers.
+fn processes() -> impl Iterator<Item = (PathBuf, String)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))
+        .filter(|(_, name)| name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn with_name(process: &Path, pid: &str) -> String {
+    let command = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+    format!("{pid} {}", command.trim())
 }
 
 fn uses(process: &Path, path: &Path) -> bool {

@@ -16,6 +16,7 @@ use super::error::TargetError;
 use super::loop_users::{LoopInfo, on_file};
 use super::made::{Inode, Seen};
 use super::module;
+use super::overwrite::mounted_for_others;
 use crate::host::Driver;
 
 const CONTROL: &str = "/dev/loop-control";
@@ -201,8 +202,7 @@ fn configure(device: &File, config: LoopConfig) -> rustix::io::Result<()> {
 
 /// Detaches every loop device on this file, whatever the file is called now, and waits until the kernel has let go of it.
 pub(super) fn detach_all(image: &Path, inode: Inode) -> Result<(), TargetError> {
-    let failed = |error| TargetError::io("cannot detach the loop device of", image)(error);
-    while_busy(|| {
+    let tried = while_busy(|| {
         for (_, opened) in on_file(inode.device, inode.number) {
             clear(&opened)?;
         }
@@ -212,8 +212,18 @@ pub(super) fn detach_all(image: &Path, inode: Inode) -> Result<(), TargetError> 
         } else {
             Err(std::io::ErrorKind::ResourceBusy.into())
         }
+    });
+    tried.map_err(|error| {
+        let left = on_file(inode.device, inode.number);
+        match left.iter().find_map(|(device, _)| mounted_for_others(device).map(|by| (device, by))) {
+            Some((device, by)) => TargetError::failed(format!(
+                "cannot detach {} from {}: it is {by}",
+                device.display(),
+                image.display()
+            )),
+            None => TargetError::io("cannot detach the loop device of", image)(error),
+        }
     })
-    .map_err(failed)
 }
 
 fn clear(device: &File) -> std::io::Result<()> {

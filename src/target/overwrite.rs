@@ -259,9 +259,17 @@ fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
     // Btrfs members and others that show no mount of their own number refuse an exclusive open.
     let exclusive = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::EXCL | rustix::fs::OFlags::CLOEXEC;
     match rustix::fs::open(real, exclusive, rustix::fs::Mode::empty()) {
-        Err(rustix::io::Errno::BUSY) => Some("the kernel holds it exclusively".to_owned()),
+        Err(rustix::io::Errno::BUSY) => {
+            Some(mounted_for_others(real).unwrap_or_else(|| "the kernel holds it exclusively".to_owned()))
+        }
         _ => None,
     }
+}
+
+/// The processes in mount namespaces of their own for which it is mounted, in one clause.
+pub(super) fn mounted_for_others(device: &Path) -> Option<String> {
+    let others = crate::host::mounted_for_others(device);
+    (!others.is_empty()).then(|| format!("{}, in a mount namespace of its own", others.join(", ")))
 }
 
 /// (offset, magic, what): where filesystems, partition tables and volume managers sign a device.

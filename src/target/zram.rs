@@ -12,6 +12,7 @@ use super::busy::while_busy;
 use super::error::TargetError;
 use super::journal::Journal;
 use super::made::Made;
+use super::overwrite::mounted_for_others;
 
 const CONTROL: &str = "/sys/class/zram-control";
 
@@ -90,7 +91,11 @@ pub(super) fn remove(
     };
     for number in candidates.into_iter().filter(|number| sys(*number).exists()) {
         let reset = || std::fs::write(sys(number).join("reset"), "1");
-        let failed = |error| TargetError::io("cannot reset", format!("/dev/zram{number}"))(error);
+        let device = PathBuf::from(format!("/dev/zram{number}"));
+        let failed = |error| match mounted_for_others(&device) {
+            Some(by) => TargetError::failed(format!("cannot reset {}: it is {by}", device.display())),
+            None => TargetError::io("cannot reset", &device)(error),
+        };
         while_busy(reset).map_err(failed)?;
         if added {
             let remove = || std::fs::write(Path::new(CONTROL).join("hot_remove"), number.to_string());

@@ -22,8 +22,7 @@ fn command(sandbox: &Sandbox, more: &[&str]) -> Command {
     sandbox.write("calm", &pressure(0));
     let own = "mount --bind stat /proc/stat && mount --bind calm /proc/pressure/cpu && mount --bind calm /proc/pressure/memory && \
                mount --bind io /proc/pressure/io && exec \"$@\"";
-    let mut command = sandbox.command("unshare");
-    command.args(["--mount", "sh", "-c", own, "sh", env!("CARGO_BIN_EXE_assay"), "run"]);
+    let mut command = sandbox.with_own_mounts(own, &[env!("CARGO_BIN_EXE_assay"), "run"]);
     command.args(["--directory", "/dev/shm", "--vary", "n=1,2", "--rounds", "4"]).args(more);
     command.args(["--", "true", "${n}"]);
     command

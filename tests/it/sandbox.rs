@@ -87,6 +87,16 @@ impl Sandbox {
         command
     }
 
+    /// Runs a shell's `script` with `$@`, in a mount namespace of its own: a copy of all mounts of this moment, which would keep those of
+    /// tests that run beside it long after they are unmounted, so that they are taken out of it first.
+    pub(crate) fn with_own_mounts(&self, script: &str, arguments: &[&str]) -> Command {
+        let others = "cat /proc/self/mountinfo > copied; while read -r _ _ _ _ point _; do \
+                      case $point in $PWD/*) ;; */target/tmp/*) umount -l $point;; esac; done < copied 2> refused; ";
+        let mut command = self.command("unshare");
+        command.args(["--mount", "sh", "-c", &(others.to_owned() + script), "sh"]).args(arguments);
+        command
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.assay(arguments).output().unwrap()
     }

@@ -36,8 +36,7 @@ fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
     std::thread::scope(|threads| {
         threads.spawn(|| steal(&path, &ended));
         let own_stat = "mount --bind stat /proc/stat && exec \"$@\"";
-        let mut command = sandbox.command("unshare");
-        command.args(["--mount", "sh", "-c", own_stat, "sh", env!("CARGO_BIN_EXE_assay"), "run", "-q"]);
+        let mut command = sandbox.with_own_mounts(own_stat, &[env!("CARGO_BIN_EXE_assay"), "run", "-q"]);
         command.args(arguments);
         let output = command.output();
         ended.store(true, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! What others mount in a directory of assay's is never emptied: neither by the next trial nor by whoever puts everything back.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::{Sandbox, errors};
-use crate::target_bench::{JOB, PATIENCE, assay, can_make, run, succeed};
+use crate::target_bench::{JOB, PATIENCE, assay, can_make, left_behind, paused_at, run, succeed};
+use crate::tools::installed;
 
 /// A directory of somebody's with a file in it.
 fn precious(sandbox: &Sandbox) -> PathBuf {
@@ -51,6 +53,35 @@ fn refused_until_unmounted(sandbox: &Sandbox, said: &str, file: &std::path::Path
     succeed(sandbox, &["cleanup"]);
     assert!(file.exists());
     assert!(!sandbox.names().iter().any(|name| name.starts_with("assay-")), "{:?}", sandbox.names());
+}
+
+#[test]
+fn who_keeps_what_is_unmounted_is_named() {
+    if !can_make() || !installed("unshare") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let words =
+        ["run", "job.fio", "-q", "--vary", "bs=4k,8k", "--rounds", "1", "-t", "loop:32m", "-t", "fs=ext4"];
+    let child = paused_at(&sandbox, "stack", &words);
+    // Such a copy of the mounts is what each container begins with.
+    let mut holder = sandbox.with_own_mounts("touch holds; exec sleep 60", &[]).spawn().unwrap();
+    wait_for(&sandbox, "holds", &mut holder);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("cannot detach /dev/loop") && said.contains("hint: assay cleanup tries again"),
+        "{said}"
+    );
+    let named = format!(" for {} sleep, in a mount namespace of its own", holder.id());
+    assert!(said.contains("it is mounted at ") && said.contains(&named), "{said}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    succeed(&sandbox, &["cleanup"]);
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
 }
 
 fn wait_for(sandbox: &Sandbox, name: &str, child: &mut Child) {
