@@ -3,30 +3,36 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use super::Failure;
 use super::compare::check_primary;
 use super::database::{Database, wrong};
 use super::fail_if::{FailIf, HOLDS};
-use super::local_time;
+use super::named_run::{is_prefix, no_name_below};
+use super::output::Output;
+use super::report::format_of;
+use super::{Failure, local_time, number_of, report_error};
 use crate::analyse::{self, Verdict};
 use crate::history::{FEWEST_BEFORE, History, Series};
 use crate::import::{self, Input};
-use crate::record::RunState;
-use crate::report::{HistoryOf, history_json, history_text};
-use crate::store::RunSummary;
+use crate::record::{Run, RunState};
+use crate::report::{Format, HistoryOf, history_json, history_page, history_text};
+use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
 use crate::units::{counted, parse_ratio};
 
 const EXAMPLES: &str = "A run is one value, the median of its trials. Each night:
   assay run job.fio --aa --name nightly && assay history nightly --fail-if slower
+Several jobs: assay run wal.fio db.fio --aa --name nightly && assay history nightly/ --fail-if slower
+With a picture of each: assay history nightly/ -o history.html
 After a change that is accepted, --since RUN begins a new history.";
 
 /// Options of `assay history`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The name of the runs (`assay run --name`); without it, the names that several runs have
-    name: Option<String>,
+    /// The name of the runs (`assay run --name`), or several; `night/` means all names below it; without one, the names that several
+    /// runs have
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// The metric that decides [default: what decided the runs]
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
@@ -52,6 +58,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     database: Database,
 }
 
@@ -60,12 +68,109 @@ pub struct Args {
 /// # Errors
 /// A [`Failure`] with exit code 2: no such runs, or nothing that they have in common.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
+    let format = format_of(None, &args.output)?;
+    if !matches!(format, Format::Text | Format::Html | Format::Json) {
+        return Err(Failure::request("a history is written as .txt, .html or .json").into());
+    }
     let store = args.database.read()?;
     let mut runs = store.list().map_err(|error| wrong(&error))?;
-    let Some(name) = &args.name else {
+    if args.names.is_empty() {
         runs.retain(is_whole);
         return Ok(names(&runs)?);
+    }
+    let all = with_those_below(&args.names, &runs)?;
+    let of = |name: &String| of_name(args, &store, name, runs.clone(), all.len());
+    let several = all.len() > 1;
+    let (mut found, mut codes) = (Vec::new(), Vec::new());
+    for name in &all {
+        match of(name) {
+            Ok(Found::History(history)) => found.push(*history),
+            Ok(Found::FirstNight(code)) => codes.push(code),
+            // Of several names one without a history keeps nobody from reading the others.
+            Err(error) if several => codes.push(report_error(&error.into())),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    write(args, &found, several)?;
+    for one in &found {
+        match one.gate(args) {
+            Err(error) if several => codes.push(report_error(&error.into())),
+            code => codes.push(code?),
+        }
+    }
+    Ok(ExitCode::from(codes.into_iter().map(number_of).max().unwrap_or(0)))
+}
+
+/// What the runs of a name are.
+enum Found {
+    History(Box<Loaded>),
+    /// One run, and what a gate makes of it.
+    FirstNight(ExitCode),
+}
+
+/// A history with what it was read from.
+struct Loaded {
+    name: String,
+    run: Run,
+    history: History,
+    /// The newest run, which has not finished and is not in it.
+    unfinished: Option<i64>,
+}
+
+/// Writes them as they were asked for.
+fn write(args: &Args, found: &[Loaded], several: bool) -> anyhow::Result<()> {
+    let format = if args.json { Format::Json } else { format_of(None, &args.output)? };
+    if found.is_empty() && format != Format::Json {
+        return Ok(());
+    }
+    let (text, form) = match format {
+        Format::Json => {
+            let mut all: Vec<_> =
+                found.iter().map(|one| history_json(&one.about(args), &one.history)).collect();
+            let json = if several { all.into() } else { all.pop().unwrap_or_default() };
+            (serde_json::to_string_pretty(&json)? + "\n", Form::Json)
+        }
+        Format::Html => {
+            let all: Vec<_> = found.iter().map(|one| (one.about(args), &one.history)).collect();
+            (history_page(&all), Form::Plain)
+        }
+        _ => {
+            let all: Vec<_> = found.iter().map(|one| history_text(&one.about(args), &one.history)).collect();
+            (all.join("\n"), Form::Plain)
+        }
     };
+    args.output.write(&text, form)
+}
+
+/// The same names, with all of the store that lie below one that ends so.
+fn with_those_below(words: &[String], runs: &[RunSummary]) -> Result<Vec<String>, Failure> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        let below = runs.iter().filter(|run| is_prefix(word) && run.name.starts_with(word) && is_whole(run));
+        let mut below: Vec<String> = below.map(|run| run.name.clone()).collect();
+        below.sort_unstable();
+        if is_prefix(word) && below.is_empty() {
+            return Err(no_name_below(word));
+        }
+        let named = if is_prefix(word) { below } else { vec![word.clone()] };
+        named.into_iter().for_each(|name| {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        });
+    }
+    Ok(all)
+}
+
+/// The history of the runs of one name; `sharing`: so many histories share α.
+fn of_name(
+    args: &Args,
+    store: &Store,
+    name: &str,
+    mut runs: Vec<RunSummary>,
+    sharing: usize,
+) -> Result<Found, Failure> {
     runs.retain(|run| run.name == *name && is_one_of_a_series(run));
     runs.sort_by_key(|run| (run.started_unix_ns, run.id));
     let whole = runs.iter().filter(|run| is_whole(run)).count();
@@ -76,17 +181,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     runs.retain(is_whole);
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
     if let Some(condition) = args.fail_if.filter(|_| whole == 1 && unfinished.is_none()) {
-        return Ok(first_night(condition, name));
+        return Ok(Found::FirstNight(first_night(condition, name)));
     }
     if runs.len() < 2 {
         let there = counted(whole as u64, "finished run");
         let left =
             if whole > runs.len() { format!(", of which {} is left", runs.len()) } else { String::new() };
-        return Err(Failure::request(format!("a history needs two runs; '{name}' has {there}{left}"))
-        .hint(
+        return Err(Failure::request(format!("a history needs two runs; '{name}' has {there}{left}")).hint(
             "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
-        )
-        .into());
+        ));
     }
     let mut ways: Vec<(Option<String>, u64, u64)> = Vec::new();
     let mut arm = |run: &RunSummary| {
@@ -103,36 +206,35 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let wishes = analyse::Options { delta: args.delta, alpha: args.alpha, ..analyse::Options::default() };
     wishes.check(&run).map_err(Failure::request)?;
     let analysis = analyse::analyse(&run, &wishes);
-    let history = History::of(&analysis);
+    let history = History::of(&analysis, sharing);
     if history.series.is_empty() {
         return Err(Failure::request(format!(
             "the runs called '{name}' have no row and deciding metric in common"
         ))
-        .hint("--primary METRIC names one that they have; `assay metrics RUN` lists them")
-        .into());
+        .hint("--primary METRIC names one that they have; `assay metrics RUN` lists them"));
     }
-    let of = HistoryOf { name, run: &run, time: local_time::minute, verbose: args.verbose };
-    if args.json {
-        writeln!(
-            terminal::out_as(Form::Json),
-            "{}",
-            serde_json::to_string_pretty(&history_json(&of, &history))?
-        )?;
-    } else {
-        terminal::out().write_all(history_text(&of, &history).as_bytes())?;
+    Ok(Found::History(Box::new(Loaded { name: name.to_owned(), run, history, unfinished })))
+}
+
+impl Loaded {
+    fn about(&self, args: &Args) -> HistoryOf<'_> {
+        HistoryOf { name: &self.name, run: &self.run, time: local_time::minute, verbose: args.verbose }
     }
-    if let Some(id) = unfinished {
-        let why = format!("run {id} of that name, the newest, has not finished: it is left out");
-        match args.fail_if {
-            Some(_) => {
-                return Err(Failure::tool(why)
-                    .hint(format!("assay run --resume {id} goes on with it"))
-                    .into());
+
+    /// What a gate makes of it.
+    fn gate(&self, args: &Args) -> Result<ExitCode, Failure> {
+        if let Some(id) = self.unfinished {
+            let why =
+                format!("run {id} of the name {}, the newest, has not finished: it is left out", self.name);
+            match args.fail_if {
+                Some(_) => {
+                    return Err(Failure::tool(why).hint(format!("assay run --resume {id} goes on with it")));
+                }
+                None => terminal::tell(&format!("note: {why}")),
             }
-            None => terminal::tell(&format!("note: {why}")),
         }
+        fails(args.fail_if, &self.name, &self.history)
     }
-    fails(args.fail_if, &history)
 }
 
 /// Before there is a second night.
@@ -219,7 +321,7 @@ fn names(runs: &[RunSummary]) -> Result<ExitCode, std::io::Error> {
 ///
 /// # Errors
 /// A [`Failure`] with exit code 1: the condition does not hold, but of some series the newest run has no value that can be judged.
-fn fails(condition: Option<FailIf>, history: &History) -> anyhow::Result<ExitCode> {
+fn fails(condition: Option<FailIf>, of: &str, history: &History) -> Result<ExitCode, Failure> {
     let Some(condition) = condition else { return Ok(ExitCode::SUCCESS) };
     let holds = |series: &Series| {
         let newest = (&series.newest.verdict, series.newest.effect);
@@ -232,26 +334,26 @@ fn fails(condition: Option<FailIf>, history: &History) -> anyhow::Result<ExitCod
     let name = condition.name();
     if held > 0 {
         terminal::tell(&format!(
-            "assay: --fail-if {name}: holds for {held} of {} series",
+            "assay: --fail-if {name}: holds for {held} of {} series of {of}",
             history.series.len()
         ));
         return Ok(ExitCode::from(HOLDS));
     }
     let lost = history.series.iter().find_map(|series| match &series.newest.verdict {
         Verdict::NotMeasured(why) => {
-            Some(format!("--fail-if {name} asks for a verdict, and {}: {why}", series.metric.name))
+            Some(format!("--fail-if {name} asks for a verdict, and {of}: {}: {why}", series.metric.name))
         }
         _ => None,
     });
     if let Some(why) = lost {
-        return Err(Failure::tool(why).hint("`assay show RUN` says what became of its trials").into());
+        return Err(Failure::tool(why).hint("`assay show RUN` says what became of its trials"));
     }
     let young = history.series.iter().filter(|series| series.newest.effect.is_none()).count();
     if young > 0 {
         let all = history.series.len();
-        let of = if young < all { format!("of {young} of {all} series ") } else { String::new() };
+        let some = if young < all { format!("of {young} of {all} series ") } else { String::new() };
         terminal::tell(&format!(
-            "assay: --fail-if {name} does not hold; {of}the newest run cannot be judged yet: that takes {FEWEST_BEFORE} runs before it"
+            "assay: --fail-if {name} does not hold of {of}; {some}the newest run cannot be judged yet: that takes {FEWEST_BEFORE} runs before it"
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -26,6 +26,7 @@ pub mod metrics;
 mod named_run;
 mod other_user;
 pub mod output;
+mod overview;
 mod own_file;
 mod pictures;
 pub mod probe;
@@ -154,6 +155,12 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             crate::launch::serve().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::tool(error).into())
         }
     }
+}
+
+/// The number behind a code of this program's.
+fn number_of(code: ExitCode) -> u8 {
+    // The standard library tells only the system.
+    (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
 }
 
 fn report_error(error: &anyhow::Error) -> ExitCode {

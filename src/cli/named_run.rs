@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::Failure;
-use super::database::wrong;
+use super::database::{Database, wrong};
 use super::other_user;
 use crate::store::{RunSummary, Store};
 use crate::units::counted;
@@ -63,6 +63,42 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
             .hint("give the number of one of them; `assay list` shows when each began, `assay delete N` takes one out"))
         }
     }
+}
+
+/// The same words, with `night/` as the newest run of each name below it that has values; a directory or file of that name is itself.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: no run has such a name.
+pub(super) fn with_those_below(database: &Database, words: &[String]) -> Result<Vec<String>, Failure> {
+    let mut all = Vec::new();
+    for word in words {
+        if !is_prefix(word) {
+            all.push(word.clone());
+            continue;
+        }
+        let store = database.read()?;
+        let mut runs = store.list().map_err(|error| wrong(&error))?;
+        runs.retain(|run| run.explains.is_none() && run.name.starts_with(word) && counts(&store, run));
+        let is_newest =
+            |run: &&RunSummary| !runs.iter().any(|other| other.name == run.name && other.id > run.id);
+        let newest: Vec<String> = runs.iter().filter(is_newest).map(|run| run.id.to_string()).collect();
+        if newest.is_empty() {
+            return Err(no_name_below(word));
+        }
+        all.extend(newest);
+    }
+    Ok(all)
+}
+
+/// Whether a word means all names below it.
+pub(super) fn is_prefix(word: &str) -> bool {
+    word.len() > 1 && word.ends_with('/') && !Path::new(word).exists()
+}
+
+/// That no run has a name that begins so.
+pub(super) fn no_name_below(word: &str) -> Failure {
+    Failure::request(format!("no run has a name that begins with '{word}'"))
+        .hint("assay run FILE FILE --name NAME gives runs such names; assay list shows the runs")
 }
 
 /// Whether a run has values that may be judged.

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::Failure;
 use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
 use super::failures::Failures;
 use super::output::Output;
-use super::pictures;
-use super::probe;
+use super::overview::{self, Reported};
+use super::{Failure, named_run, number_of, pictures, probe};
 use crate::analyse::{self, Analysis, NoiseFloor};
 use crate::record::{Run, RunState, Source};
 use crate::report::{self, Detail, Document, Format, RenderOptions};
@@ -32,11 +31,13 @@ const SAME_HOST: [&str; 10] = [
   assay report 7                                 text, 80 columns
   assay report 7 -o report.html                  one page with pictures
   assay report 7 --format lkml --hide-below 5    tables for a mailing list
+  assay report 7 8 9 -o report.html              what several runs say, on one page
   assay report run.json --format markdown        a run that `assay export` wrote")]
 pub struct Args {
-    /// Number or name of a stored run, `latest`, or an exported file
-    #[arg(value_name = "RUN|FILE")]
-    run: String,
+    /// Number or name of a stored run, `latest`, or an exported file; `night/` is the newest run of each name below it; several have one
+    /// report
+    #[arg(value_name = "RUN|FILE", required = true)]
+    runs: Vec<String>,
     /// text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -100,7 +101,7 @@ pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
     let format = format_of(args.format, &args.output)?;
-    let run = args.database.load_for_report(&args.run)?;
+    let named = named_run::with_those_below(&args.database, &args.runs)?;
     let wishes = analyse::Options {
         delta: args.delta,
         primary: args.primary.clone(),
@@ -113,28 +114,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };
-    if run.is_probe() {
-        return Err(Failure::request(format!("run {} is a probe: it compares nothing", args.run))
-            .hint(format!(
-                "`assay show {} --values` prints it; reports of other runs compare with it",
-                args.run
-            ))
-            .into());
-    }
-    is_no_search(&run, &args.run)?;
-    say_hidden(args.hide_below, format);
-    wishes.check(&run).map_err(|error| {
-        Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
-    })?;
-    // A report of a file needs no store; where there is one, it may know the noise floor.
-    let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
-    let analysis = judge(&run, &wishes, store.as_ref());
     let options = report::Options {
         hide_below_pct: args.hide_below,
         all_metrics: args.all_metrics,
         detail: detail(args.verbose, format),
         named_metrics: !args.metrics.is_empty(),
     };
+    say_hidden(args.hide_below, format);
+    let load = |name: &String| loaded(args, name, &wishes).map(|run| (name.clone(), run));
+    let mut runs = named.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    // A report of a file needs no store; where there is one, it may know the noise floor.
+    let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
+    if runs.len() > 1 {
+        return several(args, runs, &wishes, &options, store.as_ref());
+    }
+    let (_, run) = runs.remove(0);
+    let analysis = judge(&run, &wishes, store.as_ref());
     let watched = store.as_ref().and_then(|store| watched_run_of(store, &run));
     let document = Document::explained(&run, &analysis, watched.as_ref(), &options);
     if let Some(directory) = &args.pictures {
@@ -142,6 +137,43 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
+}
+
+/// A run that can be judged as the command line wishes.
+fn loaded(args: &Args, name: &str, wishes: &analyse::Options) -> Result<Run, Failure> {
+    let run = args.database.load_for_report(name)?;
+    if run.is_probe() {
+        return Err(Failure::request(format!("run {name} is a probe: it compares nothing"))
+            .hint(format!("`assay show {name} --values` prints it; reports of other runs compare with it")));
+    }
+    is_no_search(&run, name)?;
+    wishes.check(&run).map_err(|error| {
+        Failure::request(error).hint(format!("`assay show {name}` lists what the run has"))
+    })?;
+    Ok(run)
+}
+
+/// What several runs say; the exit code is the largest.
+fn several(
+    args: &Args,
+    runs: Vec<(String, Run)>,
+    wishes: &analyse::Options,
+    options: &report::Options,
+    store: Option<&Store>,
+) -> anyhow::Result<ExitCode> {
+    if args.pictures.is_some() {
+        return Err(Failure::request("--pictures writes those of one run").hint("give one run").into());
+    }
+    let failure = |run: &Run| run.failures().next().map(|_| "some trials failed".to_owned());
+    let reported = |(name, run): (String, Run)| Reported { name, failure: failure(&run), run: Some(run) };
+    let all: Vec<Reported> = runs.into_iter().map(reported).collect();
+    let format = format_of(args.format, &args.output)?;
+    let judged = overview::write(&all, wishes, options, format, &args.output, store)?;
+    let mut largest = 0;
+    for analysis in &judged {
+        largest = largest.max(number_of(fail_if(args.fail_if, analysis)?));
+    }
+    Ok(ExitCode::from(largest))
 }
 
 /// Refuses a search, whose steps were run too seldom to be judged as arms.

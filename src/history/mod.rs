@@ -4,6 +4,8 @@
 //! is one value, its median: what differs from night to night is not what differs from trial to trial, and only whole runs can
 //! show it. It must not know stores or words.
 
+use std::ops::Range;
+
 use crate::analyse::{Analysis, ArmSummary, Comparison, FactDifference, Interval, Role, RowKey, Verdict};
 use crate::record::{Better, Metric};
 use crate::stats::change_point::{self, ChangePoint};
@@ -52,6 +54,14 @@ pub struct Point {
     pub median: f64,
 }
 
+impl Point {
+    /// `run 12` is 12 where all are runs.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.run.strip_prefix("run ").unwrap_or(&self.run)
+    }
+}
+
 /// The level is another one from a run on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
@@ -81,9 +91,10 @@ pub struct Newest {
 }
 
 impl History {
-    /// Reads the runs that are arms of `analysis`, the last of which is the newest; changes are claimed at its α, shared among the series.
+    /// Reads the runs that are arms of `analysis`, the last of which is the newest; changes are claimed at its α, shared among the series of
+    /// this history and of so many that are judged together.
     #[must_use]
-    pub fn of(analysis: &Analysis) -> History {
+    pub fn of(analysis: &Analysis, together: usize) -> History {
         let Analysis { alpha, delta, .. } = *analysis;
         let mut rows: Vec<(&RowKey, &Metric)> = Vec::new();
         for comparison in primary(analysis) {
@@ -92,7 +103,7 @@ impl History {
                 rows.push(row);
             }
         }
-        let share = alpha / rows.len().max(1) as f64;
+        let share = alpha / (rows.len() * together).max(1) as f64;
         let of_row = |(row, metric): (&RowKey, &Metric)| series(analysis, row, metric, share, delta);
         let series = rows.into_iter().map(of_row).filter(|series| !series.points.is_empty()).collect();
         History { series, delta }
@@ -100,6 +111,21 @@ impl History {
 }
 
 impl Series {
+    /// Where its levels lie among its points.
+    #[must_use]
+    pub fn levels(&self) -> Vec<Range<usize>> {
+        let starts = || self.changes.iter().map(|change| change.at);
+        let ends = starts().chain([self.points.len()]);
+        [0].into_iter().chain(starts()).zip(ends).map(|(start, end)| start..end).collect()
+    }
+
+    /// Where the newest run lies with probability 1 − α if its level is that of the runs it is compared with; `None`: they are too few.
+    #[must_use]
+    pub fn expected(&self) -> Option<[f64; 2]> {
+        let (effect, newest) = (self.newest.effect?, self.points.last()?.median);
+        Some([newest / (1.0 + effect.high), newest / (1.0 + effect.low)])
+    }
+
     /// Whether a change is for the better or for the worse, by however little; `None`: it may be none.
     #[must_use]
     pub fn is_better(&self, effect: Interval) -> Option<bool> {

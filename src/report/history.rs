@@ -54,12 +54,7 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
         )
     );
     for series in &history.series {
-        let row = names.row(&series.row);
-        let called = if row.is_empty() {
-            series.metric.name.clone()
-        } else {
-            format!("{row}: {}", series.metric.name)
-        };
+        let called = called(&names, series);
         let _ = writeln!(text);
         let is_shown = of.verbose || history.series.len() == 1 || !is_calm(series);
         if is_shown {
@@ -95,6 +90,12 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
     text
 }
 
+/// `wal: write.bw`.
+pub(super) fn called(names: &Names<'_>, series: &Series) -> String {
+    let row = names.row(&series.row);
+    if row.is_empty() { series.metric.name.clone() } else { format!("{row}: {}", series.metric.name) }
+}
+
 /// The same for programs.
 #[must_use]
 pub fn history_json(of: &HistoryOf<'_>, history: &History) -> Value {
@@ -126,7 +127,7 @@ fn is_calm(series: &Series) -> bool {
     is_judged && series.changes.is_empty() && !series.newest.effect.is_some_and(is_outside)
 }
 
-fn table(text: &mut String, of: &HistoryOf<'_>, called: &str, series: &Series) {
+pub(super) fn table(text: &mut String, of: &HistoryOf<'_>, called: &str, series: &Series) {
     let points = &series.points;
     let medians = || points.iter().map(|point| point.median);
     let scale = Scale::for_column(&series.metric.unit, medians());
@@ -142,7 +143,7 @@ fn table(text: &mut String, of: &HistoryOf<'_>, called: &str, series: &Series) {
     }
     let shown: Vec<String> = points.iter().map(|point| scale.number(point.median)).collect();
     let width = shown.iter().map(|number| number.chars().count()).max().unwrap_or(0).max(6);
-    let run_width = points.iter().map(|point| run_label(point).chars().count()).max().unwrap_or(0).max(3);
+    let run_width = points.iter().map(|point| point.label().chars().count()).max().unwrap_or(0).max(3);
     let _ = writeln!(
         text,
         "  {:>run_width$}  {:<16} {:>4}  {:>width$}  {:>8}",
@@ -157,7 +158,7 @@ fn table(text: &mut String, of: &HistoryOf<'_>, called: &str, series: &Series) {
         let time = (of.time)(point.started_unix_ns).unwrap_or_default();
         let line = format!(
             "  {:>run_width$}  {time:<16} {:>4}  {:>width$}  {change:>8}  {}{}",
-            run_label(point),
+            point.label(),
             point.n,
             shown[at],
             drawn(point.median, low, high),
@@ -167,11 +168,6 @@ fn table(text: &mut String, of: &HistoryOf<'_>, called: &str, series: &Series) {
     }
 }
 
-/// `run 12` is 12 in a column of runs.
-fn run_label(point: &Point) -> &str {
-    point.run.strip_prefix("run ").unwrap_or(&point.run)
-}
-
 /// Where a median lies between the smallest and the largest.
 fn drawn(median: f64, low: f64, high: f64) -> String {
     let share = if high > low { (median - low) / (high - low) } else { 0.5 };
@@ -179,7 +175,7 @@ fn drawn(median: f64, low: f64, high: f64) -> String {
     (0..DRAWN).map(|at| if at == place { '●' } else { '·' }).collect()
 }
 
-fn change_words(series: &Series, change: &Change, delta: f64) -> String {
+pub(super) fn change_words(series: &Series, change: &Change, delta: f64) -> String {
     let run = &series.points[change.at].run;
     let facts: Vec<String> = change
         .facts
@@ -202,7 +198,7 @@ fn change_words(series: &Series, change: &Change, delta: f64) -> String {
     )
 }
 
-fn newest_words(series: &Series, delta: f64) -> String {
+pub(super) fn newest_words(series: &Series, delta: f64) -> String {
     let Newest { before, set_aside, effect, verdict } = &series.newest;
     let run = series.points.last().map_or("", |point| point.run.as_str());
     let since = series

@@ -7,16 +7,22 @@ use super::verdict_words::Tone;
 
 /// Writes the document for a pull request or an issue.
 pub(super) fn render(document: &Document<'_>) -> String {
-    let mut out = format!("## {}\n\n{}\n\n", escape(&document.title), escape(&document.summary));
-    let last = |section: &&Section| section.weight == Weight::Reference;
-    document.sections.iter().filter(|one| !last(one)).for_each(|one| section(&mut out, one));
-    document.sections.iter().filter(last).for_each(|one| section(&mut out, one));
+    let mut out = of_sections(&document.title, &document.summary, &document.sections);
     if !document.footnotes.is_empty() {
         out.push('\n');
     }
     for (at, text) in document.footnotes.iter().enumerate() {
         out.push_str(&format!("[^{}]: {}\n", at + 1, escape(text)));
     }
+    out
+}
+
+/// Sections below a title and a line about the whole.
+pub(super) fn of_sections(title: &str, summary: &str, sections: &[Section]) -> String {
+    let mut out = format!("## {}\n\n{}\n\n", escape(title), escape(summary));
+    let last = |section: &&Section| section.weight == Weight::Reference;
+    sections.iter().filter(|one| !last(one)).for_each(|one| section(&mut out, one));
+    sections.iter().filter(last).for_each(|one| section(&mut out, one));
     out
 }
 
@@ -32,13 +38,16 @@ fn section(out: &mut String, section: &Section) {
             out.push_str(&format!("\n<details><summary>{summary}</summary>\n\n{body}\n</details>\n"));
             return;
         }
-        (Heading::Shown(text, beside), _) => {
-            let beside = beside.as_ref().map_or_else(String::new, |beside| format!(" ({})", escape(beside)));
-            out.push_str(&format!("\n**{}**{beside}\n\n", escape(&capital(text))));
-        }
+        (Heading::Shown(text, beside), _) => heading(out, &capital(text), beside.as_deref()),
+        (Heading::Named(text, beside), _) => heading(out, text, beside.as_deref()),
         (Heading::None | Heading::OnPage(_), _) => {}
     }
     out.push_str(&body);
+}
+
+fn heading(out: &mut String, text: &str, beside: Option<&str>) {
+    let beside = beside.map_or_else(String::new, |beside| format!(" ({})", escape(beside)));
+    out.push_str(&format!("\n**{}**{beside}\n\n", escape(text)));
 }
 
 /// A block; nothing for one that Markdown has no form for, or that stands at its end.

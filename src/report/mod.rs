@@ -17,6 +17,7 @@ mod footnotes;
 mod format;
 mod grid;
 mod history;
+mod history_page;
 mod html;
 mod html_text;
 mod json;
@@ -26,6 +27,7 @@ mod manner;
 mod markdown;
 mod mmtests;
 mod operation_times;
+mod overview;
 mod page;
 mod page_blocks;
 mod picture;
@@ -48,6 +50,8 @@ pub use document::Document;
 pub use flames::{FlameFile, flame_files};
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};
 pub use history::{HistoryOf, history_json, history_text};
+pub use history_page::history_page;
+pub use overview::{Overview, OverviewPart};
 pub use picture::png;
 pub use pictures::{PictureFile, picture_files};
 
@@ -82,14 +86,18 @@ pub fn render(document: &Document<'_>, format: Format) -> String {
 /// Writes a document down in a format.
 #[must_use]
 pub fn render_with(document: &Document<'_>, format: Format, options: RenderOptions) -> String {
-    let columns = |usual: usize| options.width.unwrap_or(usual).max(LEAST_COLUMNS);
     match format {
-        Format::Text => text::render(document, columns(TEXT_COLUMNS), options.colour),
-        Format::Lkml => lkml::render(document, columns(LKML_COLUMNS)),
+        Format::Text => text::render(document, columns_of(format, options), options.colour),
+        Format::Lkml => lkml::render(document, columns_of(format, options)),
         Format::Mmtests => mmtests::render(document),
         Format::Markdown => markdown::render(document),
         Format::Json => json::render(document),
         Format::Csv => csv::render(document, options.raw_cells),
         Format::Html => html::render(document),
     }
+}
+
+fn columns_of(format: Format, options: RenderOptions) -> usize {
+    let usual = if format == Format::Lkml { LKML_COLUMNS } else { TEXT_COLUMNS };
+    options.width.unwrap_or(usual).max(LEAST_COLUMNS)
 }

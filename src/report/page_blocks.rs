@@ -19,6 +19,11 @@ impl Page {
     /// A section with all its blocks.
     pub(super) fn section(&self, out: &mut String, document: &Document<'_>, section: &Section) {
         self.footnotes_of(out, document, section);
+        self.blocks(out, section);
+    }
+
+    /// The same of a section in which no footnotes stand.
+    pub(super) fn blocks(&self, out: &mut String, section: &Section) {
         self.headed(out, section, |body, block| self.block(body, block));
     }
 
@@ -61,8 +66,10 @@ impl Page {
     /// A section's heading, where it has one in text.
     pub(super) fn section_heading(&self, out: &mut String, heading: &Heading) {
         match heading {
-            Heading::Shown(text, None) => self.heading(out, text),
-            Heading::Shown(text, Some(beside)) => self.heading(out, &format!("{text} ({beside})")),
+            Heading::Shown(text, None) | Heading::Named(text, None) => self.heading(out, text),
+            Heading::Shown(text, Some(beside)) | Heading::Named(text, Some(beside)) => {
+                self.heading(out, &format!("{text} ({beside})"));
+            }
             Heading::None | Heading::OnPage(_) => {}
         }
     }

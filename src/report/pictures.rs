@@ -30,6 +30,7 @@ fn of_section(document: &Document<'_>, section: &Section) -> Vec<PictureFile> {
     let arms: Vec<String> = document.analysis.arms.iter().map(|arm| document.arm(arm)).collect();
     let heading = match &section.heading {
         Heading::OnPage(text) | Heading::Shown(text, _) => capital(text),
+        Heading::Named(text, _) => text.clone(),
         Heading::None => section.name.to_owned(),
     };
     let drawn = unfolded(&section.blocks).into_iter().filter_map(|block| match block {

@@ -50,6 +50,8 @@ pub(super) enum Heading {
     OnPage(String),
     /// A heading everywhere, with what is said beside it.
     Shown(String, Option<String>),
+    /// A name, which is written as it is, with what is said beside it.
+    Named(String, Option<String>),
 }
 
 impl Heading {
@@ -166,6 +168,14 @@ pub(super) struct Verdicts {
     pub(super) otherwise: &'static str,
     /// They are of one pair of arms, so that the whole report is to fit one screen.
     pub(super) of_one_pair: bool,
+}
+
+impl Verdicts {
+    /// The same without the marks of footnotes.
+    pub(super) fn unmarked(mut self) -> Verdicts {
+        self.sentences.iter_mut().chain(&mut self.each).for_each(|sentence| sentence.notes.clear());
+        self
+    }
 }
 
 /// A verdict in words.

@@ -164,7 +164,7 @@ fn a_gate_does_not_pass_without_a_job() {
     let unfinished = sandbox.run(&gate);
     assert_eq!(unfinished.status.code(), Some(1), "{}", errors(&unfinished));
     assert!(
-        errors(&unfinished).contains("run 6 of that name, the newest, has not finished"),
+        errors(&unfinished).contains("run 6 of the name n, the newest, has not finished"),
         "{}",
         errors(&unfinished)
     );

@@ -86,6 +86,7 @@ mod rooms;
 mod sandbox;
 mod server;
 mod settings_claims;
+mod several;
 mod spoiled;
 mod stolen_time;
 mod store;

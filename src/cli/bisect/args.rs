@@ -183,7 +183,7 @@ impl Args {
             wait_idle: self.wait_idle.clone(),
             keep_disturbed: self.keep_disturbed,
             quiet: self.quiet,
-            file: self.file.clone(),
+            files: self.file.iter().cloned().collect(),
             ..RunArgs::of(asked, self.command.clone(), self.database.clone())
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::conduct::{Conduct, patience};
+use super::several::Among;
 use super::source::{Source, wrong_experiment};
 use crate::analyse::Beyond;
 use crate::catalog::{EngineKind, Runs};
@@ -37,9 +38,10 @@ Metrics for --primary: `assay metrics JOB.fio` lists what a job reports, `assay 
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A fio job file, an experiment file (.toml), or a recipe: `assay recipes` lists them
-    #[arg(value_name = "JOB|EXPERIMENT|RECIPE")]
-    pub(in crate::cli) file: Option<PathBuf>,
+    /// A fio job file, an experiment file (.toml), a recipe (`assay recipes` lists them), or a directory of such files; several are run
+    /// one after the other, share alpha and the time there is, and have one report
+    #[arg(value_name = "JOB|EXPERIMENT|RECIPE|DIR")]
+    pub(in crate::cli) files: Vec<PathBuf>,
     /// A command instead of a job, behind `--`; `${KEY}` in it is replaced by the level of KEY
     #[arg(last = true, value_name = "COMMAND")]
     pub(in crate::cli) command: Vec<String>,
@@ -58,12 +60,12 @@ pub struct Args {
     #[arg(long)]
     pub(in crate::cli) plan: bool,
     /// Go on with a run that was stopped or killed: its number, its name, or latest
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "name", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["files", "command", "name", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
         "seed", "quick"])]
     pub(in crate::cli) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
-    #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "name", "vary", "engine", "compare", "directory",
+    #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["files", "command", "name", "vary", "engine", "compare", "directory",
         "target", "source", "config", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
         "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume"])]
     pub(in crate::cli) more: Vec<String>,
@@ -111,13 +113,17 @@ pub struct Args {
     pub(in crate::cli) quiet: bool,
     #[command(flatten)]
     pub(in crate::cli) database: Database,
+    /// What this run is among several of the command.
+    #[arg(skip)]
+    pub(in crate::cli) among: Option<Among>,
 }
 
 impl Args {
     /// A command with these wishes, and nothing else that a user could ask for.
     pub(in crate::cli) fn of(asked: CommandLine, command: Vec<String>, database: Database) -> Args {
         Args {
-            file: None,
+            files: Vec::new(),
+            among: None,
             command,
             asked,
             failures: Failures::Compare,
@@ -173,6 +179,7 @@ impl Args {
             }
         };
         let mut experiment = experiment.map_err(|errors| wrong_experiment(&errors))?;
+        experiment.stop.alpha /= self.among.as_ref().map_or(1.0, |among| among.sharing_alpha as f64);
         // Whoever names a metric wants it judged; the wall time of the command only accompanies it.
         if experiment.primary.is_none() {
             experiment.primary = experiment
@@ -207,19 +214,6 @@ impl Args {
     fn needs_no_file(&self) -> bool {
         let engine = self.asked.engine.as_deref().map(EngineKind::named);
         engine.is_some_and(|known| known.is_none_or(|engine| engine.descriptor().runs == Runs::Settings))
-    }
-
-    /// The options for one part of a recipe: its own file for the report.
-    pub(super) fn of_part(&self, part: &str) -> Args {
-        let mut args = self.clone();
-        let part = part.rsplit('/').next().unwrap_or(part);
-        args.html = self.html.as_ref().map(|file| {
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            let extension =
-                file.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
-            file.with_file_name(format!("{stem}-{part}{extension}"))
-        });
-        args
     }
 
     /// The options for each of so many parts, which share the time there is.
@@ -266,6 +260,17 @@ impl Args {
     }
 }
 
+/// Whether the word behind this one is its value: `--name`, `-t`.
+pub(super) fn takes_a_value(word: &str) -> bool {
+    let command = <Args as clap::Args>::augment_args(clap::Command::new("run"));
+    let is_it = |arg: &&clap::Arg| {
+        let long = word.strip_prefix("--").is_some_and(|long| arg.get_long() == Some(long));
+        let short = word.strip_prefix('-').and_then(|short| short.parse::<char>().ok());
+        long || (short.is_some() && arg.get_short() == short)
+    };
+    command.get_arguments().find(is_it).is_some_and(|arg| arg.get_action().takes_values())
+}
+
 /// The key of a setting of the target; `None`: it names a device, `loop:1g`.
 fn key_of(text: &str) -> Option<String> {
     text.split_once('=').map(|(key, _)| key.trim()).and_then(target_key)
@@ -274,6 +279,15 @@ fn key_of(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn options_with_values_are_known() {
+        for (word, takes) in
+            [("--name", true), ("-t", true), ("-q", false), ("--plan", false), ("a.fio", false), ("-", false)]
+        {
+            assert_eq!(super::takes_a_value(word), takes, "{word}");
+        }
+    }
 
     #[derive(Parser)]
     struct Line {

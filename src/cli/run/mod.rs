@@ -27,6 +27,7 @@ mod room;
 mod search;
 mod search_trials;
 mod session;
+mod several;
 mod source;
 mod store_sink;
 mod teller;
@@ -38,7 +39,6 @@ mod watched;
 mod watching;
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
 pub(super) use arms::Arms;
@@ -49,7 +49,6 @@ pub(super) use kernels::ended_by;
 use more::More;
 use prepare::Prepared;
 pub(super) use search::Search;
-use source::Source;
 pub(super) use watched::{Watched, Wish, say_not_here, says_that_nothing_differs, watch};
 pub(super) use watching::ROUNDS;
 
@@ -57,7 +56,6 @@ use crate::cli::Failure;
 use crate::cli::named_run::already_there;
 use crate::cli::output::Output;
 use crate::store::Store;
-use crate::workload::Hint;
 
 /// Plans, runs and judges an experiment, or goes on with one.
 ///
@@ -102,50 +100,37 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return judged::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
     }
     let mut all = Vec::new();
-    let sources = Source::all(args.file.as_deref(), args.quiet)?;
-    let several = sources.len() > 1;
-    for part in sources.iter().filter_map(Source::recipe_name).filter(|_| several) {
-        check_html(&args.of_part(part))?;
-    }
-    let one = args.with_share_of_time(sources.len());
-    for source in sources {
-        let part = source.recipe_name().filter(|_| several);
-        let prepared = place::prepared(&one, &source);
-        let prepared = prepared.map_err(|failure| match part {
-            Some(part) if failure.hinted().is_none_or(Hint::is_page) => failure.of(part).hint(format!(
-                "`assay run {part}` is one of the recipe's runs by itself, with settings of its own"
-            )),
-            Some(part) => failure.of(part),
-            None => failure,
-        })?;
-        all.push((prepared, source));
+    for part in several::parts(args)? {
+        let prepared = place::prepared(&part.args, &part.source).map_err(|failure| part.refused(failure))?;
+        all.push((part, prepared));
     }
     if args.plan {
-        all.iter_mut().try_for_each(|(prepared, _)| print_plan(args, prepared))?;
+        all.iter_mut().try_for_each(|(part, prepared)| print_plan(&part.args, prepared))?;
         return Ok(ExitCode::SUCCESS);
     }
     args.database.can_be_opened()?;
-    for (prepared, _) in &all {
+    for (_, prepared) in &all {
         can_begin(prepared, args.quiet)?;
     }
     // Until the last part has ended.
-    let _claims = overwrite::claim(all.iter().map(|(prepared, _)| prepared))?;
-    overwrite::settings_are_free(all.iter().map(|(prepared, _)| prepared))?;
+    let _claims = overwrite::claim(all.iter().map(|(_, prepared)| prepared))?;
+    overwrite::settings_are_free(all.iter().map(|(_, prepared)| prepared))?;
     let cancelled = session::cancelled()?;
-    for (prepared, _) in &mut all {
+    for (_, prepared) in &mut all {
         // Before there is a run: what does not apply or compile leaves nothing behind.
         kernels::build(prepared, args.quiet, &cancelled)?;
         overwrite::check_devices(prepared)?;
     }
     let mut store = args.database.open()?;
-    say_name_is_taken(args, &store);
-    let named = |source: &Source| source.recipe_name().filter(|_| several);
-    let runs = all.into_iter().map(|(prepared, source)| (named(&source), prepared));
-    one_after_the_other(runs, &cancelled, |part, mut prepared| {
-        let args = part.map_or_else(|| args.clone(), |part| args.of_part(part));
-        prepared.begins_now();
-        judged::execute(&args, &mut store, &mut prepared, &cancelled)
-    })
+    for (part, _) in &all {
+        say_name_is_taken(&part.args, &store);
+    }
+    if all.len() > 1 {
+        return several::execute(args, all, &mut store, &cancelled);
+    }
+    let (_, mut prepared) = all.remove(0);
+    prepared.begins_now();
+    judged::execute(args, &mut store, &mut prepared, &cancelled)
 }
 
 /// Says that the store has a run of the name that this one is to get: later that name may mean either.
@@ -192,54 +177,5 @@ pub(super) fn arguments_can_be_kept() -> Result<(), Failure> {
         ))
         .hint("rename the file, or go to its directory and give a name below it")),
         None => Ok(()),
-    }
-}
-
-/// Executes runs, each with its name where it is a part of a recipe, until one fails or the user has enough, which may also be while
-/// the verdict of one is printed. The exit code is the last one that is not 0.
-fn one_after_the_other<R>(
-    runs: impl Iterator<Item = (Option<&'static str>, R)>,
-    cancelled: &AtomicBool,
-    mut execute: impl FnMut(Option<&'static str>, R) -> anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
-    let mut code = ExitCode::SUCCESS;
-    for (part, run) in runs {
-        if let Some(name) = part.filter(|_| cancelled.load(Ordering::SeqCst)) {
-            return Err(Failure::interrupted(format!("interrupted before {name} was begun"))
-                .hint(format!("`assay run {name}` is that run by itself"))
-                .into());
-        }
-        let ended = execute(part, run)?;
-        if ended != ExitCode::SUCCESS {
-            code = ended;
-        }
-    }
-    Ok(code)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ctrl_c_while_a_verdict_is_printed_ends_a_whole_recipe() {
-        let cancelled = AtomicBool::new(false);
-        let runs = || [(Some("journal-flush/dbench"), 1), (Some("journal-flush/fs_mark"), 2)].into_iter();
-        let mut begun = Vec::new();
-        let ended = one_after_the_other(runs(), &cancelled, |_, run| {
-            begun.push(run);
-            Ok(ExitCode::from(if run == 1 { 3 } else { 0 }))
-        });
-        assert_eq!((ended.unwrap(), begun.len()), (ExitCode::from(3), 2));
-        begun.clear();
-        let ended = one_after_the_other(runs(), &cancelled, |_, run| {
-            begun.push(run);
-            cancelled.store(true, Ordering::SeqCst);
-            Ok(ExitCode::SUCCESS)
-        });
-        let error = ended.unwrap_err();
-        let failure = error.downcast_ref::<Failure>().unwrap();
-        assert_eq!((failure.code(), begun), (130, vec![1]));
-        assert_eq!(failure.to_string(), "interrupted before journal-flush/fs_mark was begun");
     }
 }

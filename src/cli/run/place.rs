@@ -20,7 +20,7 @@ use crate::experiment::RecipeTable;
 /// A [`Failure`] with exit code 2; nothing was touched.
 pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure> {
     let Some(recipe) = source.recipe()? else {
-        let mut prepared = checked(args, Prepared::new(args, source, args.experiment(source, &[])?)?)?;
+        let mut prepared = checked(args, Prepared::new(args, args.experiment(source, &[])?)?)?;
         early::directions(&mut prepared, args.quiet);
         return Ok(prepared);
     };
@@ -51,7 +51,7 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
     for target in &choices {
         // A mistake in the request is one on every target.
         let experiment = args.experiment(source, target)?;
-        let ready = missing(&experiment).and_then(|()| Prepared::new(args, source, experiment));
+        let ready = missing(&experiment).and_then(|()| Prepared::new(args, experiment));
         match ready.and_then(|prepared| checked(args, prepared)) {
             Err(failure) => refused.push(failure),
             Ok(mut prepared) => {

@@ -11,7 +11,6 @@ use super::found_kernels;
 use super::kernels::Kernels;
 use super::planned::{Given, planned, seed_from_clock};
 use super::reach::Reach;
-use super::source::Source;
 use super::typed::first_typed;
 use crate::analyse::{Beyond, Bisected, Next};
 use crate::cli::Failure;
@@ -126,7 +125,7 @@ impl Prepared {
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2; nothing was touched.
-    pub(super) fn new(args: &Args, source: &Source, mut experiment: Experiment) -> Result<Prepared, Failure> {
+    pub(super) fn new(args: &Args, mut experiment: Experiment) -> Result<Prepared, Failure> {
         experiment.complete();
         // A name that is no text cannot be kept, and is then not compared either.
         experiment.begun_in = std::env::current_dir().ok().filter(|here| here.to_str().is_some());
@@ -147,7 +146,7 @@ impl Prepared {
         let design = record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) };
         let run = Run {
             started_unix_ns: now_unix_ns(),
-            command_line: command_line(args, source, seed),
+            command_line: command_line(args, seed, experiment.stop.alpha),
             seed,
             engine: versions(&engines),
             job_text,
@@ -461,16 +460,12 @@ pub(super) fn surroundings(
 }
 
 /// The command line that repeats this run, its seed in it.
-fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
+fn command_line(args: &Args, seed: u64, alpha: f64) -> Vec<String> {
     let mut words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     words.insert(0, "assay".to_owned());
-    // Of a recipe of several runs this one is repeated.
-    let whole = args.file.as_ref().map(|file| file.to_string_lossy().into_owned());
-    if let Some(part) = source.recipe_name()
-        && let Some(word) = words.iter_mut().skip(2).find(|word| whole.as_ref() == Some(&**word))
-    {
-        part.clone_into(word);
+    if let Some(among) = &args.among {
+        words = among.alone(words, args.asked.name.as_deref(), alpha);
     }
     if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run" || word == "bisect") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);

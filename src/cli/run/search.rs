@@ -36,8 +36,10 @@ impl Search {
         max_rounds: u32,
         bisects: Bisects,
     ) -> Result<Search, Failure> {
-        let source = match Source::all(args.file.as_deref(), args.quiet)?.as_slice() {
-            [source @ (Source::CommandLine | Source::File(_))] => source.clone(),
+        let named = args.files.first().map(|file| Source::all(file, args.quiet)).transpose()?;
+        let source = match named.as_deref() {
+            None => Source::CommandLine,
+            Some([source @ Source::File(_)]) => source.clone(),
             _ => {
                 return Err(Failure::request(
                     "bisect does not search with a recipe, which is a comparison already",
@@ -68,7 +70,7 @@ impl Search {
         experiment.stop.max_rounds = max_rounds;
         // How many rounds it takes, the search finds out, whatever the file says of comparisons.
         (experiment.stop.rounds, experiment.stop.anytime) = (None, false);
-        let mut prepared = Prepared::new(args, &source, experiment)?;
+        let mut prepared = Prepared::new(args, experiment)?;
         if bisects.kernels {
             of_kernels(&prepared)?;
         }

@@ -25,15 +25,17 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// All that the command line names; a recipe may be several.
+    /// All that a word of the command line names: a recipe or a directory may be several.
     ///
     /// # Errors
-    /// A [`Failure`] with exit code 2: neither a file nor a recipe.
-    pub(super) fn all(file: Option<&Path>, quiet: bool) -> Result<Vec<Source>, Failure> {
-        let Some(file) = file else { return Ok(vec![Source::CommandLine]) };
+    /// A [`Failure`] with exit code 2: neither a file nor a recipe, or a directory without experiments.
+    pub(super) fn all(file: &Path, quiet: bool) -> Result<Vec<Source>, Failure> {
         let name = file.to_string_lossy();
         let parts = recipes::parts(&name);
-        if file.exists() {
+        if file.is_dir() && parts.is_empty() {
+            return in_directory(file);
+        }
+        if file.exists() && !file.is_dir() {
             if !parts.is_empty() && !quiet {
                 crate::sys::terminal::tell(&format!(
                     "{name} is a file here; the recipe of that name is not used"
@@ -71,6 +73,20 @@ impl Source {
         RecipeTable::of(&text, &origin).map_err(|errors| wrong_experiment(&errors))
     }
 
+    /// What names it alone on a command line.
+    pub(super) fn own_word(&self) -> String {
+        match self {
+            Source::File(file) => file.display().to_string(),
+            Source::Recipe(part) => part.name.to_owned(),
+            Source::CommandLine => String::new(),
+        }
+    }
+
+    /// Whether it is one of the experiments that are part of assay.
+    pub(super) fn is_of_a_recipe(&self) -> bool {
+        matches!(self, Source::Recipe(_))
+    }
+
     /// `journal-flush/dbench` of a recipe's part.
     pub(super) fn recipe_name(&self) -> Option<&'static str> {
         match self {
@@ -78,6 +94,22 @@ impl Source {
             Source::File(_) | Source::CommandLine => None,
         }
     }
+}
+
+/// The job and experiment files of a directory, by name.
+fn in_directory(directory: &Path) -> Result<Vec<Source>, Failure> {
+    let name = directory.display();
+    let entries =
+        std::fs::read_dir(directory).map_err(|error| Failure::request(format!("{name}: {error}")))?;
+    let is_one = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "fio" || ending == "toml");
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_one).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::request(format!("the directory {name} has no .fio and no .toml file")).hint(
+            "give job or experiment files, or a directory of them; --directory says where trials work",
+        ));
+    }
+    Ok(files.into_iter().map(Source::File).collect())
 }
 
 /// All mistakes of an experiment.

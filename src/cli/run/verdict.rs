@@ -14,19 +14,23 @@ use crate::cli::report::{detail, judge, write};
 use crate::record::{
     FailureKind, FailureRule, Metric, Note, Run, RunState, SoFar, Status, Trial, deciding_metrics,
 };
-use crate::report::{self, Document, Format};
+use crate::report::{self, Document, Format, Overview, OverviewPart, RenderOptions};
 use crate::store::Store;
-use crate::sys::terminal::tell;
+use crate::sys::terminal::{self, Form, tell};
 
 /// What was measured so far says this.
 pub(super) fn of(args: &Args, store: &Store, run: &Run) -> Analysis {
-    let wishes = analyse::Options {
+    judge(run, &wishes(args), Some(store))
+}
+
+/// What the command line wants to know.
+pub(super) fn wishes(args: &Args) -> analyse::Options {
+    analyse::Options {
         all_metrics: args.all_metrics,
         all_pairs: args.all_pairs,
         alone: true,
         ..analyse::Options::default()
-    };
-    judge(run, &wishes, Some(store))
+    }
 }
 
 /// Prints the report of what was measured so far.
@@ -47,7 +51,18 @@ pub(super) fn print(
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
     let document = Document::explained(run, analysis, watched, &options(args, args.format));
-    write(&document, args.format, &Output::default(), false)
+    match (&args.among, args.format) {
+        // All of them become one document.
+        (Some(_), Format::Json | Format::Html) => Ok(()),
+        (Some(among), Format::Text) if among.sharing_alpha > 1 && !args.verbose => {
+            let part = OverviewPart { name: &run.name, document: Some(document), failure: None };
+            let colour = terminal::colours();
+            let text =
+                Overview { parts: vec![part] }.body(RenderOptions { colour, ..RenderOptions::default() });
+            Output::default().write(&text, if colour { Form::Styled } else { Form::Plain })
+        }
+        _ => write(&document, args.format, &Output::default(), false),
+    }
 }
 
 /// Prints what watching a run's cells has shown, below its verdict.
@@ -68,19 +83,20 @@ pub(super) fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<
         let document = Document::explained(run, analysis, watched, &options(args, Format::Html));
         let output = Output { file: Some(file.clone()), force: args.force };
         write(&document, Format::Html, &output, false)?;
-        writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
-    } else if run.state == RunState::Finished && !args.quiet {
+        writeln!(terminal::err(), "\nreport with pictures: {}", file.display())?;
+    } else if run.state == RunState::Finished && !args.quiet && args.among.is_none() {
         let id = run.id.unwrap_or_default();
         let db = super::conduct::database_flag(&args.database.db);
         writeln!(
-            crate::sys::terminal::err(),
+            terminal::err(),
             "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html"
         )?;
     }
     Ok(())
 }
 
-fn options(args: &Args, format: Format) -> report::Options {
+/// What the command line wants to read.
+pub(super) fn options(args: &Args, format: Format) -> report::Options {
     report::Options {
         all_metrics: args.all_metrics,
         detail: detail(args.verbose, format),

@@ -31,6 +31,22 @@ fn glyph(tone: Tone) -> &'static str {
 /// One block; nothing for one that a page has no form for.
 pub(super) fn block(out: &mut String, document: &Document<'_>, item: &Block, weight: Weight) {
     match item {
+        Block::Footnotes => footnotes(out, &document.footnotes),
+        Block::Pictures(draw) => {
+            draw(document).iter().for_each(|drawings| figures::all(out, document, drawings));
+        }
+        Block::Folded { summary, open, blocks } => {
+            let mut body = String::new();
+            blocks.iter().for_each(|item| block(&mut body, document, item, weight));
+            folded(out, summary, *open, &body);
+        }
+        words_alone => words(out, words_alone, weight),
+    }
+}
+
+/// One block that says all by itself; nothing for one that takes something from its document.
+pub(super) fn words(out: &mut String, item: &Block, weight: Weight) {
+    match item {
         Block::Verdicts(item) => verdicts(out, item),
         Block::Table(item) => tables::table(out, item),
         Block::List(item) => list(out, item, weight),
@@ -40,22 +56,18 @@ pub(super) fn block(out: &mut String, document: &Document<'_>, item: &Block, wei
         Block::Key(text) | Block::Legend(text) => {
             out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(text)));
         }
-        Block::Footnotes => footnotes(out, &document.footnotes),
         Block::Transcripts(item) => item.all.iter().for_each(|one| transcript(out, one)),
         Block::Command(text) => out.push_str(&format!("<pre class=\"wrap\">{}</pre>\n", escape(text))),
         Block::Listing { lead, text, .. } => {
             folded(out, lead, false, &format!("<pre>{}</pre>\n", escape(text.trim_end())));
         }
         Block::Facts(item) => tables::facts(out, &item.all),
-        Block::Pictures(draw) => {
-            draw(document).iter().for_each(|drawings| figures::all(out, document, drawings));
-        }
-        Block::Folded { summary, open, blocks } => {
-            let mut body = String::new();
-            blocks.iter().for_each(|item| block(&mut body, document, item, weight));
-            folded(out, summary, *open, &body);
-        }
-        Block::Withheld(_) | Block::Raw { .. } | Block::Column { .. } => {}
+        Block::Footnotes
+        | Block::Pictures(_)
+        | Block::Folded { .. }
+        | Block::Withheld(_)
+        | Block::Raw { .. }
+        | Block::Column { .. } => {}
     }
 }
 

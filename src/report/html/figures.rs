@@ -11,20 +11,13 @@ use crate::record::SoFar;
 /// Lines of pictures of a section that are there before anything is unfolded: one wide one, or two beside each other.
 const UNFOLDED: [usize; 2] = [2, 1];
 
-fn figure(out: &mut String, document: &Document<'_>, picture: &Picture, caption: &str, wide: bool) {
+/// One picture in its frame; `keys`: the colours of arms, as HTML.
+pub(super) fn figure(out: &mut String, keys: &str, picture: &Picture, caption: &str, wide: bool) {
     out.push_str("<figure>\n");
     if !picture.title.is_empty() {
         out.push_str(&format!("<p class=\"title\">{}</p>\n", escape(&picture.title)));
     }
-    if !picture.arms.is_empty() {
-        out.push_str("<div>");
-        for index in &picture.arms {
-            let label = document.analysis.arms.get(*index).map(|arm| document.arm(arm)).unwrap_or_default();
-            let class = arm_class(*index);
-            out.push_str(&format!("<span class=\"key {class}\"><span>{}</span></span>", escape(&label)));
-        }
-        out.push_str("</div>\n");
-    }
+    out.push_str(keys);
     let class = match (wide, &picture.narrow) {
         (true, Some(_)) => " wide has-narrow",
         (true, None) => " wide",
@@ -39,6 +32,18 @@ fn figure(out: &mut String, document: &Document<'_>, picture: &Picture, caption:
         out.push_str(&format!("<figcaption>{}</figcaption>\n", escape(caption)));
     }
     out.push_str("</figure>\n");
+}
+
+/// Which colour is which arm.
+fn keys(document: &Document<'_>, picture: &Picture) -> String {
+    if picture.arms.is_empty() {
+        return String::new();
+    }
+    let key = |index: &usize| {
+        let label = document.analysis.arms.get(*index).map(|arm| document.arm(arm)).unwrap_or_default();
+        format!("<span class=\"key {}\"><span>{}</span></span>", arm_class(*index), escape(&label))
+    };
+    format!("<div>{}</div>\n", picture.arms.iter().map(key).collect::<String>())
 }
 
 /// A picture's caption, with how far the run is while rounds are missing.
@@ -86,7 +91,7 @@ fn figures(out: &mut String, document: &Document<'_>, pictures: &[Picture], comm
     }
     for picture in pictures {
         let caption = if common { String::new() } else { caption(document, &picture.caption) };
-        figure(out, document, picture, &caption, wide);
+        figure(out, &keys(document, picture), picture, &caption, wide);
     }
     if !wide {
         out.push_str("</div>\n");

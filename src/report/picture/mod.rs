@@ -7,6 +7,7 @@ mod axis;
 mod canvas;
 mod flame;
 mod forest;
+mod levels;
 mod palette;
 mod quantiles;
 mod scaling;
@@ -17,6 +18,7 @@ mod waterfall;
 
 pub(super) use flame::{FlameGraph, Flames};
 pub(super) use forest::{Form, forest};
+pub(super) use levels::levels;
 pub(super) use palette::{arm_class, style_sheet};
 pub(super) use quantiles::quantiles;
 pub(super) use scaling::{ScalingArm, scaling};

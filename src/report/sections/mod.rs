@@ -49,6 +49,7 @@ mod within_trial;
 use super::section::Section;
 pub(super) use host::machine;
 pub(super) use material::Material;
+pub(super) use verdict::tally;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[

@@ -19,7 +19,7 @@ use crate::report::section::{Block, Heading, Section, Sentence, Verdicts};
 use crate::report::verdict_words::{
     COUNTED, Tone, counted, counted_as, refused, sentence, tone, verdict_word,
 };
-use crate::report::words::Names;
+use crate::report::words::{Names, count};
 
 /// Behind the first line of the verdict, where others used the machine when the run began; the head says what they did.
 const ON_A_BUSY_MACHINE: &str = " (on a busy machine)";
@@ -50,7 +50,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         let (primary, told): (Vec<_>, Vec<_>) = ordered.into_iter().unzip();
         sentences = headlines(&primary, &told, &shared, names);
     }
-    let mut tally = tally(primary).filter(|_| each.len() > 1);
+    let mut tally = (primary.len() >= FEWEST_COUNTED && each.len() > 1).then(|| tally(primary));
     let behind = [(run.busy_machine().is_some(), ON_A_BUSY_MACHINE), (run.was_emulated(), EMULATED)];
     for (_, words) in behind.into_iter().filter(|(is_so, _)| *is_so) {
         match &mut tally {
@@ -82,6 +82,8 @@ fn were_all_thrown_out(run: &Run) -> bool {
     done.peek().is_some() && done.all(|trial| trial.excluded.is_some())
 }
 
+/// Fewer are not counted: one sees how many they are.
+const FEWEST_COUNTED: usize = 4;
 /// So many verdicts of one pair leave room for the rest on one screen.
 const MOST_ON_A_SCREEN: usize = 4;
 
@@ -177,10 +179,8 @@ fn headlines(
     sentences
 }
 
-fn tally(primary: &[&Comparison]) -> Option<String> {
-    if primary.len() < 4 {
-        return None;
-    }
+/// `4 comparisons: 1 slower by more than δ, 3 undecided`.
+pub(in crate::report) fn tally(primary: &[&Comparison]) -> String {
     let mut counts = [0usize; COUNTED.len()];
     for comparison in primary {
         counts[counted_as(&comparison.verdict)] += 1;
@@ -197,7 +197,7 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
         .filter(|(n, _)| **n > 0)
         .map(|(n, counted)| format!("{n} {}", word(counted)))
         .collect();
-    Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
+    format!("{}: {}", count(primary.len() as u64, "comparison"), parts.join(", "))
 }
 
 #[cfg(test)]
@@ -255,8 +255,8 @@ mod tests {
         };
         let all = [of(true), of(false), of(false), of(false)];
         assert_eq!(
-            tally(&all.iter().collect::<Vec<_>>()).as_deref(),
-            Some("4 comparisons: 1 real but below δ, 3 without difference beyond δ")
+            tally(&all.iter().collect::<Vec<_>>()),
+            "4 comparisons: 1 real but below δ, 3 without difference beyond δ"
         );
     }
 

@@ -1,0 +1,316 @@
+//! Several runs of one command, one after the other: files, a directory of files, the parts of a recipe.
+//!
+//! Enters: what the command line names. Leaves: one [`Part`] a run, with options of its own; later what all of them say. One that fails
+//! keeps no other from being run.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::args::Args;
+use super::conduct::database_flag;
+use super::judged;
+use super::prepare::Prepared;
+use super::source::Source;
+use super::verdict::{options, wishes};
+use crate::cli::output::Output;
+use crate::cli::overview::{self, Reported};
+use crate::cli::{Failure, number_of, report_error};
+use crate::report::Format;
+use crate::store::Store;
+use crate::sys::terminal::tell;
+use crate::workload::Hint;
+
+/// What a run is among several of one command.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Among {
+    /// The words of the command line that name the runs.
+    words: Vec<PathBuf>,
+    /// What names this one alone.
+    own: String,
+    /// So many runs share α.
+    pub(super) sharing_alpha: usize,
+}
+
+/// One run.
+pub(super) struct Part {
+    /// Where it is written.
+    pub(super) source: Source,
+    /// What it is called among the others.
+    label: String,
+    /// Its options.
+    pub(super) args: Args,
+}
+
+/// The runs that the command line asks for, at least one.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: neither file nor recipe, or a directory without experiments.
+pub(super) fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
+    let mut sources = Vec::new();
+    for word in &args.files {
+        sources.extend(Source::all(word, args.quiet)?);
+    }
+    if sources.is_empty() {
+        sources.push(Source::CommandLine);
+    }
+    let labels = labels(&sources);
+    let several = sources.len();
+    // The parts of a recipe ask different questions, each with an error of its own.
+    let sharing_alpha =
+        if args.files.len() == 1 && sources.iter().all(Source::is_of_a_recipe) { 1 } else { several };
+    let part = |(source, label): (Source, String)| {
+        let args =
+            if several > 1 { args.of_part(&source, &label, [several, sharing_alpha]) } else { args.clone() };
+        Part { source, label, args }
+    };
+    Ok(sources.into_iter().zip(labels).map(part).collect())
+}
+
+/// The last part of each name, or the whole where two have the same.
+fn labels(sources: &[Source]) -> Vec<String> {
+    let short = |source: &Source| match source {
+        Source::File(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        source => source.own_word().rsplit('/').next().unwrap_or_default().to_owned(),
+    };
+    let all: Vec<String> = sources.iter().map(short).collect();
+    let is_one = |label: &String| all.iter().filter(|other| *other == label).count() == 1;
+    let label =
+        |(source, label): (&Source, &String)| if is_one(label) { label.clone() } else { source.own_word() };
+    sources.iter().zip(&all).map(label).collect()
+}
+
+impl Args {
+    /// The options of one of several runs: they share the time and α, and have names and reports together.
+    fn of_part(&self, source: &Source, label: &str, [several, sharing_alpha]: [usize; 2]) -> Args {
+        let mut args = self.with_share_of_time(several);
+        let own = source.own_word();
+        args.among = Some(Among { words: self.files.clone(), own: own.clone(), sharing_alpha });
+        args.asked.name = self.asked.name.as_ref().map(|name| format!("{name}/{label}"));
+        args.html = None;
+        args
+    }
+}
+
+impl Among {
+    /// The command line that runs this one alone.
+    pub(super) fn alone(&self, words: Vec<String>, name: Option<&str>, alpha: f64) -> Vec<String> {
+        let mut left: Vec<&OsStr> = self.words.iter().map(|word| word.as_os_str()).collect();
+        let mut alone: Vec<String> = Vec::new();
+        let mut is_named = false;
+        for word in words {
+            let before = alone.last().cloned().unwrap_or_default();
+            let is_value = super::args::takes_a_value(&before);
+            if let Some(at) = left.iter().position(|named| !is_value && *named == OsStr::new(&word)) {
+                left.remove(at);
+                if !std::mem::replace(&mut is_named, true) {
+                    alone.push(self.own.clone());
+                }
+                continue;
+            }
+            alone.push(match name {
+                Some(name) if before == "--name" => name.to_owned(),
+                Some(name) if word.starts_with("--name=") => format!("--name={name}"),
+                _ => word,
+            });
+        }
+        if self.sharing_alpha > 1 {
+            let given = alone.iter().position(|word| word == "--alpha" || word.starts_with("--alpha="));
+            if let Some(at) = given {
+                alone.drain(at..at + if alone[at] == "--alpha" { 2 } else { 1 });
+            }
+            alone.splice(2..2, ["--alpha".to_owned(), alpha.to_string()]);
+        }
+        alone
+    }
+}
+
+impl Part {
+    /// Why it cannot be run, named among the others.
+    pub(super) fn refused(&self, failure: Failure) -> Failure {
+        if self.args.among.is_none() {
+            return failure;
+        }
+        let own = self.source.own_word();
+        match &self.source {
+            Source::Recipe(_) if failure.hinted().is_none_or(Hint::is_page) => failure.of(&own).hint(
+                format!("`assay run {own}` is one of the recipe's runs by itself, with settings of its own"),
+            ),
+            _ => failure.of(&own),
+        }
+    }
+}
+
+/// Executes the runs until the user has enough, which may also be while the verdict of one is printed, and says what all of them say.
+/// The exit code is the largest.
+///
+/// # Errors
+/// A [`Failure`]: somebody interrupted, or an output that cannot be written.
+pub(super) fn execute(
+    args: &Args,
+    runs: Vec<(Part, Prepared)>,
+    store: &mut Store,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
+    let of = runs.len();
+    let mut ended: Vec<Reported> = Vec::new();
+    let named = runs.into_iter().map(|(part, prepared)| (part.source.own_word(), (part, prepared)));
+    let result = one_after_the_other(named, cancelled, |name, (part, mut prepared)| {
+        if !args.quiet {
+            tell(&format!("\n{} of {of}: {name}", ended.len() + 1));
+        }
+        prepared.begins_now();
+        let code = judged::execute(&part.args, store, &mut prepared, cancelled);
+        let failure = code.as_ref().err().map(ToString::to_string);
+        let run = prepared.run.id.and_then(|id| store.load_for_report(id).ok());
+        ended.push(Reported { name: part.label, run, failure });
+        if let Some(file) = &args.html {
+            // What is known is on the page, whatever becomes of the others.
+            let output = Output { file: Some(file.clone()), force: args.force };
+            overview::write(
+                &ended,
+                &wishes(args),
+                &options(args, Format::Html),
+                Format::Html,
+                &output,
+                Some(store),
+            )?;
+        }
+        code
+    });
+    match args.format {
+        Format::Text => {
+            overview::write_head(&ended, &wishes(args), &options(args, Format::Text), Some(store))?;
+        }
+        format @ (Format::Json | Format::Html) => {
+            overview::write(
+                &ended,
+                &wishes(args),
+                &options(args, format),
+                format,
+                &Output::default(),
+                Some(store),
+            )?;
+        }
+        // Each has been written when it ended.
+        Format::Markdown | Format::Lkml | Format::Mmtests | Format::Csv => {}
+    }
+    say_where(args, &ended);
+    result
+}
+
+/// Says how all of it is read again.
+fn say_where(args: &Args, ended: &[Reported]) {
+    let ids: Vec<String> =
+        ended.iter().filter_map(|one| one.run.as_ref()?.id).map(|id| id.to_string()).collect();
+    match &args.html {
+        _ if args.quiet || ids.is_empty() => {}
+        Some(file) => tell(&format!("\nreport with pictures: {}", file.display())),
+        None => tell(&format!(
+            "\nruns {} are stored; one page with pictures: assay report {}{} -o report.html",
+            ids.join(", "),
+            ids.join(" "),
+            database_flag(&args.database.db)
+        )),
+    }
+}
+
+/// Executes what has a name each, one after the other; of one that fails it says why, and goes on. The exit code is the largest.
+///
+/// # Errors
+/// A [`Failure`] with exit code 130: interrupted.
+fn one_after_the_other<R>(
+    runs: impl Iterator<Item = (String, R)>,
+    cancelled: &AtomicBool,
+    mut execute: impl FnMut(&str, R) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let mut largest = 0;
+    for (name, run) in runs {
+        if cancelled.load(Ordering::SeqCst) {
+            return Err(Failure::interrupted(format!("interrupted before {name} was begun"))
+                .hint(format!("`assay run {name}` is that run by itself"))
+                .into());
+        }
+        let ended = match execute(&name, run) {
+            Err(error) if cancelled.load(Ordering::SeqCst) => return Err(error),
+            Err(error) => report_error(&error),
+            Ok(code) => code,
+        };
+        largest = largest.max(number_of(ended));
+    }
+    Ok(ExitCode::from(largest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctrl_c_while_a_verdict_is_printed_ends_all_of_them() {
+        let cancelled = AtomicBool::new(false);
+        let runs = || {
+            ["journal-flush/dbench", "journal-flush/fs_mark"].map(|name| (name.to_owned(), ())).into_iter()
+        };
+        let mut begun = Vec::new();
+        let ended = one_after_the_other(runs(), &cancelled, |name, ()| {
+            begun.push(name.to_owned());
+            Ok(ExitCode::from(if begun.len() == 1 { 3 } else { 0 }))
+        });
+        assert_eq!((ended.unwrap(), begun.len()), (ExitCode::from(3), 2));
+        begun.clear();
+        let ended = one_after_the_other(runs(), &cancelled, |name, ()| {
+            begun.push(name.to_owned());
+            cancelled.store(true, Ordering::SeqCst);
+            Ok(ExitCode::SUCCESS)
+        });
+        let error = ended.unwrap_err();
+        let failure = error.downcast_ref::<Failure>().unwrap();
+        assert_eq!((failure.code(), begun.len()), (130, 1));
+        assert_eq!(failure.to_string(), "interrupted before journal-flush/fs_mark was begun");
+    }
+
+    #[test]
+    fn one_that_fails_keeps_no_other_from_being_run() {
+        let runs = ["a", "b", "c"].map(|name| (name.to_owned(), ())).into_iter();
+        let mut begun = 0;
+        let ended = one_after_the_other(runs, &AtomicBool::new(false), |name, ()| {
+            begun += 1;
+            match name {
+                "a" => Err(Failure::tool("a trial failed").into()),
+                _ => Ok(ExitCode::SUCCESS),
+            }
+        });
+        assert_eq!((ended.unwrap(), begun), (ExitCode::from(1), 3));
+    }
+
+    #[test]
+    fn each_has_the_command_line_that_runs_it_alone() {
+        let among =
+            Among { words: vec!["a.fio".into(), "b.fio".into()], own: "b.fio".to_owned(), sharing_alpha: 2 };
+        let alone = |words: &str, name: Option<&str>| {
+            let words = words.split(' ').map(str::to_owned).collect();
+            among.alone(words, name, 0.025).join(" ")
+        };
+        assert_eq!(
+            alone("assay run a.fio b.fio --vary bs=4k,8k", None),
+            "assay run --alpha 0.025 b.fio --vary bs=4k,8k"
+        );
+        assert_eq!(
+            alone("assay run --name night --alpha 5% -q a.fio b.fio", Some("night/b")),
+            "assay run --alpha 0.025 --name night/b -q b.fio"
+        );
+        assert_eq!(
+            alone("assay run --vary a.fio a.fio b.fio --name=x", Some("x/b")),
+            "assay run --alpha 0.025 --vary a.fio b.fio --name=x/b"
+        );
+    }
+
+    #[test]
+    fn labels_are_short_where_that_tells_them_apart() {
+        let of =
+            |files: &[&str]| labels(&files.iter().map(|file| Source::File(file.into())).collect::<Vec<_>>());
+        assert_eq!(of(&["suite/wal.fio", "suite/db.toml"]), ["wal", "db"]);
+        assert_eq!(of(&["a/wal.fio", "b/wal.fio", "c.fio"]), ["a/wal.fio", "b/wal.fio", "c"]);
+    }
+}
