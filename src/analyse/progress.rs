@@ -53,10 +53,9 @@ pub fn deciding(run: &Run) -> BTreeSet<u32> {
 #[must_use]
 pub fn progress(run: &Run, options: &Options) -> Progress {
     let stop = options.stop(run);
-    // Rounds that were thrown out are made up for.
     let begun = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
-    let excluded = run.excluded_rounds().iter().map(BTreeSet::len).max().unwrap_or(0);
-    let rounds = begun - excluded as u32;
+    let made_up_for = run.rounds_made_up_for().iter().map(BTreeSet::len).max().unwrap_or(0);
+    let rounds = begun - made_up_for as u32;
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
     let of = layout.family(false) as u32;

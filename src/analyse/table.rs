@@ -93,7 +93,7 @@ impl<'a> Table<'a> {
         let mut tried = failed.clone();
         for trial in run.trials.iter().filter(|trial| trial.excluded.is_none()) {
             let Some(cell) = failed.get_mut(trial.cell as usize) else { continue };
-            let failed = trial.failed_itself() && !was_mended(run, trial);
+            let failed = trial.failed_itself() && !run.was_mended(trial);
             if failed {
                 cell.insert(trial.round);
             }
@@ -160,15 +160,6 @@ pub(super) fn pairs(baseline: &[Point], candidate: &[Point]) -> Vec<(Point, Poin
         }
     }
     found
-}
-
-/// Whether a trial failed in a way that would have come again, and its cause was gone when a resumed run tried it again: only
-/// such a run does. What failed was the machine as it was then, not the arm.
-fn was_mended(run: &Run, failed: &Trial) -> bool {
-    let later = |trial: &&Trial| {
-        (trial.cell, trial.round) == (failed.cell, failed.round) && trial.attempt > failed.attempt
-    };
-    failed.is_lasting() && run.trials.iter().filter(later).any(|trial| trial.status == Status::Done)
 }
 
 fn latest_attempts(run: &Run) -> Vec<&Trial> {

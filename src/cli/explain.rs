@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::database::{Database, wrong};
+use super::judge::{judge, watched_run_of};
 use super::output::{Output, make_directory};
-use super::report::{detail, judge, watched_run_of, write};
+use super::report::{detail, write};
 use super::run::{Conduct, ROUNDS, Watched, Wish, say_not_here, says_that_nothing_differs, watch};
 use super::{Failure, flames};
 use crate::analyse;

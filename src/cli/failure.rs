@@ -1,6 +1,7 @@
 //! How a subcommand says that it failed: a message, a hint and the exit code.
 
 use std::fmt;
+use std::process::ExitCode;
 
 use crate::workload::Hint;
 
@@ -75,3 +76,26 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// The number behind a code of this program's.
+pub(super) fn number_of(code: ExitCode) -> u8 {
+    // The standard library tells only the system.
+    (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
+}
+
+/// Says on standard error what failed and what helps; its exit code.
+pub(super) fn report_error(error: &anyhow::Error) -> ExitCode {
+    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
+    // A reader that closed the pipe (`assay report 7 | head`) has what it wanted.
+    let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    crate::sys::terminal::tell(&format!("assay: {error:#}"));
+    if let Some(hint) = failure.and_then(Failure::hinted) {
+        crate::sys::terminal::tell(&format!("hint: {hint}"));
+    }
+    ExitCode::from(failure.map_or(1, Failure::code))
+}

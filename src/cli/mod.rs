@@ -18,6 +18,7 @@ pub mod generate;
 pub mod help;
 pub mod history;
 pub mod import;
+mod judge;
 mod kept_files;
 pub mod list;
 mod local_time;
@@ -44,6 +45,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use failure::Failure;
+use failure::report_error;
 
 /// The command line.
 #[derive(Parser)]
@@ -155,26 +157,4 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             crate::launch::serve().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::tool(error).into())
         }
     }
-}
-
-/// The number behind a code of this program's.
-fn number_of(code: ExitCode) -> u8 {
-    // The standard library tells only the system.
-    (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
-}
-
-fn report_error(error: &anyhow::Error) -> ExitCode {
-    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
-    // A reader that closed the pipe (`assay report 7 | head`) has what it wanted.
-    let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-    };
-    if error.chain().any(broken_pipe) {
-        return ExitCode::SUCCESS;
-    }
-    crate::sys::terminal::tell(&format!("assay: {error:#}"));
-    if let Some(hint) = failure.and_then(Failure::hinted) {
-        crate::sys::terminal::tell(&format!("hint: {hint}"));
-    }
-    ExitCode::from(failure.map_or(1, Failure::code))
 }

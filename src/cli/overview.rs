@@ -2,8 +2,8 @@
 //!
 //! Enters: runs, and why one of them ended otherwise than by its own rule. Leaves: an overview, judged as each run by itself is.
 
+use super::judge::{judge, watched_run_of};
 use super::output::Output;
-use super::report::{judge, watched_run_of};
 use crate::analyse::{self, Analysis};
 use crate::record::Run;
 use crate::report::{self, Document, Format, Overview, OverviewPart, RenderOptions};

@@ -480,3 +480,13 @@ fn settings_of_a_tool_that_no_arm_runs_are_a_mistake() {
     let engines = job(&["engine=native,fio"]).unwrap();
     assert_eq!(engines.engine, EngineKind::Native);
 }
+
+#[test]
+fn what_a_job_takes_from_the_environment_becomes_its_own() {
+    let text = "aa = true\njob_text = \"[a]\\nsize=1m\\ndescription=${PATH} ${HERE}\\n# ${HOME}\\n\"\n[variables]\nHERE = \"x\"\n";
+    let line = CommandLine::default();
+    let mut experiment = Experiment::from_toml(text, "test", Path::new(""), &line).unwrap();
+    experiment.complete();
+    let path = std::env::var("PATH").unwrap();
+    assert_eq!(experiment.variables, [("HERE".to_owned(), "x".to_owned()), ("PATH".to_owned(), path)]);
+}

@@ -1,11 +1,12 @@
 //! What may be left unsaid of a kernel that is built, because only one answer makes sense: its source, and the device of a guest's
-//! filesystem.
+//! filesystem; and what a job leaves to the environment.
 //!
 //! Enters: an experiment as it was written. Leaves: the same, complete. What was said anywhere, also as a level, stays as it is.
 
 use super::described::{Assignment, Experiment};
 use super::device_spec::{Device, DeviceKind};
 use super::guest_settings::NEWEST;
+use crate::workload::{JobFile, variables};
 
 /// The disk of a guest that was not given one: large enough for every filesystem, and sparse until it is written.
 const DISK_BYTES: u64 = 1 << 30;
@@ -27,6 +28,25 @@ impl Experiment {
             self.target.device =
                 Some(Device::Made { kind: DeviceKind::VirtioBlk, bytes: DISK_BYTES, options: Vec::new() });
         }
+        self.keep_environment();
+    }
+
+    /// What the job takes from the environment becomes the experiment's own: a later session may have another environment.
+    fn keep_environment(&mut self) {
+        let job = self.job.as_ref();
+        let file = job.and_then(|job| JobFile::parse(&job.text, &job.origin, &job.base_dir).ok());
+        let mut names = file.map(|file| file.variables()).unwrap_or_default();
+        self.tools.texts().for_each(|text| variables::collect(text, &mut names));
+        let levels = || self.factors.iter().flat_map(|factor| &factor.levels).flat_map(|level| &level.set);
+        let is_own = |name: &String| {
+            self.variables.iter().any(|(known, _)| known == name) || levels().any(|set| set.key == *name)
+        };
+        let taken: Vec<(String, String)> = names
+            .into_iter()
+            .filter(|name| !is_own(name))
+            .filter_map(|name| variables::environment(&name).map(|value| (name, value)))
+            .collect();
+        self.variables.extend(taken);
     }
 
     /// Whether no level runs on this machine itself.

@@ -67,7 +67,8 @@ fn has_no_latency(cell: &CellSpec) -> bool {
 }
 
 /// What says whether a section has a pace, which way its I/O goes, and what it reports as.
-const OF_PACE: [&str; 6] = ["rate", "rate_iops", "thinktime", "rw", "group_reporting", "numjobs"];
+const OF_PACE: [&str; 9] =
+    ["rate", "rate_iops", "thinktime", "rw", "group_reporting", "numjobs", "stonewall", "new_group", "name"];
 
 /// That much of a job that has a meaning only to fio; `None`: not even that has one to assay.
 fn paces_only(cell: &CellSpec) -> Option<Workload> {

@@ -39,10 +39,12 @@ impl FixedRounds {
         let mut ended = vec![BTreeSet::new(); run.cells.len()];
         let mut lost = BTreeSet::new();
         for trial in latest(run) {
-            if matches!(trial.status, Status::Skipped { .. }) || trial.is_lasting() {
+            if matches!(trial.status, Status::Skipped { .. })
+                || (trial.is_lasting() && !run.was_mended(trial))
+            {
                 lost.insert(trial.cell);
             }
-            // `--resume` tries again what failed lastingly: that round may still get its value.
+            // `--resume` tries again what failed lastingly: that round, or one instead of it, may still get its value.
             if !excluded(trial.cell).contains(&trial.round) && trial.is_final() && !trial.is_lasting() {
                 ended[trial.cell as usize].insert(trial.round);
             }

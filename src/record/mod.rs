@@ -256,13 +256,22 @@ impl Run {
         !emulated.is_empty() && !others.is_empty()
     }
 
-    /// The trials that failed for good: at their latest attempt, which no further one follows.
+    /// Whether a trial failed in a way that would have come again, and its cause was gone when a resumed run tried its cell again: only
+    /// such a run does. What failed was the machine as it was then, not the arm.
+    #[must_use]
+    pub fn was_mended(&self, failed: &Trial) -> bool {
+        let later = || self.trials.iter().skip_while(|trial| !std::ptr::eq(*trial, failed));
+        failed.is_lasting() && later().any(|trial| trial.cell == failed.cell && trial.status == Status::Done)
+    }
+
+    /// The trials that failed for good: at their latest attempt, which no further one follows, and of a cause that was not mended.
     pub fn failures(&self) -> impl Iterator<Item = &Trial> {
         let place = |trial: &Trial| (trial.round, trial.position, trial.cell);
         let latest: HashMap<_, _> = self.trials.iter().map(|trial| (place(trial), trial.attempt)).collect();
         self.trials.iter().filter(move |trial| {
             let is_latest = latest.get(&place(trial)) == Some(&trial.attempt);
-            is_latest && trial.is_final() && matches!(trial.status, Status::Failed { .. })
+            let has_failed = trial.is_final() && matches!(trial.status, Status::Failed { .. });
+            is_latest && has_failed && !self.was_mended(trial)
         })
     }
 

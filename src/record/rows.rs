@@ -35,4 +35,23 @@ impl Run {
         }
         excluded
     }
+
+    /// For each row the rounds that were thrown out for it, and those without a trial of a cell that could not be run then and was
+    /// mended since: other rounds were run instead of them.
+    #[must_use]
+    pub fn rounds_made_up_for(&self) -> Vec<BTreeSet<u32>> {
+        let (rows, mut of_rows) = (self.row_of_cells(), self.excluded_rounds());
+        let mended: BTreeSet<u32> =
+            self.trials.iter().filter(|trial| self.was_mended(trial)).map(|trial| trial.cell).collect();
+        let last = self.trials.iter().map(|trial| trial.round).max().unwrap_or(0);
+        for cell in mended {
+            let of_cell = self.trials.iter().filter(|trial| trial.cell == cell);
+            let there: BTreeSet<u32> = of_cell
+                .filter(|trial| trial.is_final() && !trial.is_lasting())
+                .map(|trial| trial.round)
+                .collect();
+            of_rows[rows[cell as usize] as usize].extend((0..last).filter(|round| !there.contains(round)));
+        }
+        of_rows
+    }
 }

@@ -110,7 +110,8 @@ impl Execution<'_> {
         let begun = Instant::now();
         let mut round = 0;
         // A round thrown out is made up for, but not for ever on a machine that is never calm.
-        while self.missing(round, session) > 0 && round < 2 * self.limits.rounds {
+        let most = 2 * self.limits.rounds + self.remaining(session).most_not_whole();
+        while self.missing(round, session) > 0 && round < most {
             let this = round;
             round += 1;
             let begins = !self.complete(this, session);

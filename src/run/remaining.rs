@@ -23,9 +23,38 @@ impl Remaining<'_> {
     }
 
     /// Whether a trial is not tried any more. What failed in an earlier session in a way that would come again may have been
-    /// mended since then: a resumed run tries it once.
+    /// mended since then: a resumed run tries it once in the round that session broke off in. What earlier rounds lack is not
+    /// filled in: those trials would stand one behind the other, on another day than what they are compared with. New rounds of the
+    /// whole row make up for them.
     pub(super) fn settled(&self, round: u32, position: u32) -> bool {
-        self.of(round, position).any(|(at, trial)| self.settles(at, trial))
+        self.is_closed(round) || self.of(round, position).any(|(at, trial)| self.settles(at, trial))
+    }
+
+    /// Whether an earlier session went on after the round.
+    fn is_closed(&self, round: u32) -> bool {
+        self.run.trials[..self.session].iter().any(|trial| trial.round > round)
+    }
+
+    /// The rounds of earlier sessions in which a cell that is not lost has no trial, for each row.
+    fn not_whole(&self, rows: &[u32], lost: &BTreeSet<u32>) -> Vec<BTreeSet<u32>> {
+        let closed = self.run.trials[..self.session].iter().map(|trial| trial.round).max().unwrap_or(0);
+        let trials = self.run.trials.iter().enumerate();
+        let there: BTreeSet<(u32, u32)> = trials
+            .filter(|(at, trial)| self.settles(*at, trial))
+            .map(|(_, trial)| (trial.cell, trial.round))
+            .collect();
+        let mut of_rows = vec![BTreeSet::new(); rows.iter().max().map_or(0, |last| *last as usize + 1)];
+        for (cell, row) in (0..).zip(rows).filter(|(cell, _)| !lost.contains(cell)) {
+            let missing = (0..closed).filter(|round| !there.contains(&(cell, *round)));
+            of_rows[*row as usize].extend(missing);
+        }
+        of_rows
+    }
+
+    /// Most rounds of earlier sessions that a row must make up for.
+    pub(super) fn most_not_whole(&self) -> u32 {
+        let of_rows = self.not_whole(&self.run.row_of_cells(), &self.all_lost());
+        of_rows.iter().map(BTreeSet::len).max().unwrap_or(0) as u32
     }
 
     fn of(&self, round: u32, position: u32) -> impl Iterator<Item = (usize, &Trial)> {
@@ -73,14 +102,18 @@ impl Remaining<'_> {
         self.run.trials[self.session..].iter().any(Trial::is_lasting)
     }
 
-    /// For each cell, how many of the first `rounds` rounds were not thrown out for its row. Rows of which no cell is left lack
-    /// none.
+    /// For each cell, how many of the first `rounds` rounds were not thrown out for its row and have all that is left of it. Rows of
+    /// which no cell is left lack none.
     pub(super) fn rounds_that_count(&self, rounds: u32) -> Vec<u32> {
         let (rows, excluded, lost) = (self.run.row_of_cells(), self.run.excluded_rounds(), self.all_lost());
         let left: BTreeSet<u32> =
             (0..).zip(&rows).filter(|(cell, _)| !lost.contains(cell)).map(|(_, row)| *row).collect();
+        let not_whole = self.not_whole(&rows, &lost);
         let counted = |row: &u32| match left.contains(row) || left.is_empty() {
-            true => rounds - excluded[*row as usize].range(..rounds).count() as u32,
+            true => {
+                let (excluded, not_whole) = (&excluded[*row as usize], &not_whole[*row as usize]);
+                rounds - excluded.union(not_whole).filter(|round| **round < rounds).count() as u32
+            }
             false => rounds,
         };
         rows.iter().map(counted).collect()

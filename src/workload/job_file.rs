@@ -185,6 +185,17 @@ impl JobFile {
             let globals = self.sections.iter_mut().filter(|section| section.is_global());
             globals.for_each(|global| global.settings.retain(|setting| setting.canonical() != known.name));
         }
+        // fio keeps a share and a number of bytes side by side, and bytes in a job do not clear the share of a [global].
+        if matches!(known.name, "size" | "offset" | "offset_increment") && self.has_global_share(known.name) {
+            if let Some(only) = only {
+                let message = format!(
+                    "{option} cannot be set in [{only}] alone: fio keeps the percentage of the [global]; write {option}=${{SIZE}} there and vary SIZE"
+                );
+                return fail(ProblemKind::Inconsistent, message);
+            }
+            let globals = self.sections.iter_mut().filter(|section| section.is_global());
+            globals.for_each(|global| global.settings.retain(|setting| setting.canonical() != known.name));
+        }
         let meant = self.sections.iter_mut().filter(|section| !section.is_global() && is_meant(section));
         for section in meant {
             section.settings.retain(|setting| {
@@ -198,6 +209,15 @@ impl JobFile {
             section.settings.push(Setting { name: name.to_owned(), value, place });
         }
         Ok(())
+    }
+
+    fn has_global_share(&self, option: &str) -> bool {
+        let globals = self.sections.iter().filter(|section| section.is_global());
+        let is_share =
+            |setting: &Setting| setting.value.as_deref().is_some_and(|value| value.trim_end().ends_with('%'));
+        globals
+            .flat_map(|global| &global.settings)
+            .any(|setting| setting.canonical() == option && is_share(setting))
     }
 
     /// Sets `option` in the jobs for which neither they nor the globals above them set it; false: there are none.

@@ -93,3 +93,20 @@ fn variables_are_found_and_replaced() {
     assert!(error.to_string().contains("t.fio:3: ${FLAG}"), "{error}");
     assert!(error.hint().to_string().contains("--vary"));
 }
+
+#[test]
+fn bytes_that_are_set_win_over_a_share_of_a_global() {
+    let text = "[global]\nsize=50%\noffset=25%\nbs=4k\n[a]\nrw=read\n[b]\nrw=read\n";
+    let mut file = JobFile::parse(text, "t", Path::new(".")).unwrap();
+    file.set_everywhere("size", "1g").unwrap();
+    let shares = |file: &JobFile| {
+        let globals = file.sections.iter().filter(|section| section.is_global());
+        let settings = globals.flat_map(|global| &global.settings);
+        settings.map(|setting| setting.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(shares(&file), ["offset", "bs"]);
+    let refused = file.set_in("a", "offset", "1m").unwrap_err().to_string();
+    assert!(refused.contains("fio keeps the percentage of the [global]"), "{refused}");
+    file.set_everywhere("bs", "8k").unwrap();
+    assert_eq!(shares(&file), ["offset", "bs"], "of others the job's own line wins");
+}

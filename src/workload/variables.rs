@@ -59,7 +59,9 @@ pub fn substitute(text: &str, values: &[(String, String)]) -> Result<String, Str
     }
 }
 
-fn environment(name: &str) -> Option<String> {
+/// The value that the process's environment has for a name.
+#[must_use]
+pub fn environment(name: &str) -> Option<String> {
     // std::env::var panics on no name, but a name with '=' or NUL is simply never found.
     if name.is_empty() || name.contains(['=', '\0']) {
         return None;

@@ -88,7 +88,7 @@ const CASES: &[Case] = &[
     wrong(RUN, &[("job.fio", Text("[w]\nsize=${SIZE}\n"))], &["job.fio:2", "SIZE"]),
     wrong(RUN, &[("job.fio", Text("include missing.fio\n[w]\nsize=1m\n"))], &["job.fio:1", "missing.fio"]),
     wrong(RUN, &[("job.fio", Text("include job.fio\n[w]\nsize=1m\n"))], &["job.fio", "include"]),
-    wrong(RUN, &[("job.fio", Directory)], &["job.fio: is a directory"]),
+    wrong(RUN, &[("job.fio", Directory)], &["the directory job.fio has no .fio and no .toml file"]),
     wrong(RUN, &[], &["job.fio: No such file"]),
     wrong(RUN, &[("job.fio", Unreadable)], &["job.fio: Permission denied"]),
     // --vary and the other options of a run.

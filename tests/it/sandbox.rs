@@ -65,7 +65,10 @@ impl Sandbox {
     pub(crate) fn assay(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_assay"));
         match arguments {
-            ["run", rest @ ..] => command.args(["run", "--keep-disturbed"]).args(rest),
+            // A run that goes on keeps to what it was begun with.
+            ["run", rest @ ..] if !rest.iter().any(|word| matches!(*word, "--resume" | "--more")) => {
+                command.args(["run", "--keep-disturbed"]).args(rest)
+            }
             _ => command.args(arguments),
         };
         command

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::among::Among;
 use super::conduct::{Conduct, patience};
-use super::several::Among;
 use super::source::{Source, wrong_experiment};
 use crate::analyse::Beyond;
-use crate::catalog::{EngineKind, Runs};
+use crate::catalog::{EngineKind, MetricPattern, Runs};
 use crate::cli::Failure;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
@@ -62,12 +62,12 @@ pub struct Args {
     /// Go on with a run that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["files", "command", "name", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
-        "seed", "quick"])]
+        "seed", "quick", "drop_caches", "keep_disturbed"])]
     pub(in crate::cli) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["files", "command", "name", "vary", "engine", "compare", "directory",
         "target", "source", "config", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
-        "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume"])]
+        "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume", "drop_caches", "keep_disturbed"])]
     pub(in crate::cli) more: Vec<String>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]
@@ -185,8 +185,8 @@ impl Args {
             experiment.primary = experiment
                 .metrics
                 .first()
-                .and_then(|spec| spec.split_once('='))
-                .map(|(name, _)| name.to_owned());
+                .filter(|spec| spec.contains('='))
+                .map(|spec| MetricPattern::name_in(spec).to_owned());
         }
         Ok(experiment)
     }

@@ -1,5 +1,6 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
+mod among;
 pub(super) mod args;
 pub(super) mod arms;
 mod beforehand;

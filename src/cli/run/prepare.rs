@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::args::Args;
+use super::args::{Args, takes_a_value};
 use super::arms::Arms;
 use super::decidable;
 use super::extended::{self, Extended};
@@ -232,8 +232,8 @@ impl Prepared {
         // The later rounds must start as the earlier ones did, and may destroy no more than was named.
         let first = first_typed(&run);
         let first = first.as_ref();
-        let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
-        let keeps_typed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
+        let drop_caches = first.is_some_and(|first| first.drop_caches);
+        let keeps_typed = first.is_some_and(|first| first.keep_disturbed);
         let keep_disturbed = keeps_typed || experiment.keep_disturbed;
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
@@ -465,7 +465,7 @@ fn command_line(args: &Args, seed: u64, alpha: f64) -> Vec<String> {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     words.insert(0, "assay".to_owned());
     if let Some(among) = &args.among {
-        words = among.alone(words, args.asked.name.as_deref(), alpha);
+        words = among.alone(words, args.asked.name.as_deref(), alpha, takes_a_value);
     }
     if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run" || word == "bisect") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);

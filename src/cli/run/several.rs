@@ -3,35 +3,24 @@
 //! Enters: what the command line names. Leaves: one [`Part`] a run, with options of its own; later what all of them say. One that fails
 //! keeps no other from being run.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::among::Among;
 use super::args::Args;
 use super::conduct::database_flag;
 use super::judged;
 use super::prepare::Prepared;
 use super::source::Source;
 use super::verdict::{options, wishes};
+use crate::cli::Failure;
+use crate::cli::failure::{number_of, report_error};
 use crate::cli::output::Output;
 use crate::cli::overview::{self, Reported};
-use crate::cli::{Failure, number_of, report_error};
 use crate::report::Format;
 use crate::store::Store;
 use crate::sys::terminal::tell;
 use crate::workload::Hint;
-
-/// What a run is among several of one command.
-#[derive(Clone, Debug)]
-pub(in crate::cli) struct Among {
-    /// The words of the command line that name the runs.
-    words: Vec<PathBuf>,
-    /// What names this one alone.
-    own: String,
-    /// So many runs share α.
-    pub(super) sharing_alpha: usize,
-}
 
 /// One run.
 pub(super) struct Part {
@@ -90,39 +79,6 @@ impl Args {
         args.asked.name = self.asked.name.as_ref().map(|name| format!("{name}/{label}"));
         args.html = None;
         args
-    }
-}
-
-impl Among {
-    /// The command line that runs this one alone.
-    pub(super) fn alone(&self, words: Vec<String>, name: Option<&str>, alpha: f64) -> Vec<String> {
-        let mut left: Vec<&OsStr> = self.words.iter().map(|word| word.as_os_str()).collect();
-        let mut alone: Vec<String> = Vec::new();
-        let mut is_named = false;
-        for word in words {
-            let before = alone.last().cloned().unwrap_or_default();
-            let is_value = super::args::takes_a_value(&before);
-            if let Some(at) = left.iter().position(|named| !is_value && *named == OsStr::new(&word)) {
-                left.remove(at);
-                if !std::mem::replace(&mut is_named, true) {
-                    alone.push(self.own.clone());
-                }
-                continue;
-            }
-            alone.push(match name {
-                Some(name) if before == "--name" => name.to_owned(),
-                Some(name) if word.starts_with("--name=") => format!("--name={name}"),
-                _ => word,
-            });
-        }
-        if self.sharing_alpha > 1 {
-            let given = alone.iter().position(|word| word == "--alpha" || word.starts_with("--alpha="));
-            if let Some(at) = given {
-                alone.drain(at..at + if alone[at] == "--alpha" { 2 } else { 1 });
-            }
-            alone.splice(2..2, ["--alpha".to_owned(), alpha.to_string()]);
-        }
-        alone
     }
 }
 
@@ -282,28 +238,6 @@ mod tests {
             }
         });
         assert_eq!((ended.unwrap(), begun), (ExitCode::from(1), 3));
-    }
-
-    #[test]
-    fn each_has_the_command_line_that_runs_it_alone() {
-        let among =
-            Among { words: vec!["a.fio".into(), "b.fio".into()], own: "b.fio".to_owned(), sharing_alpha: 2 };
-        let alone = |words: &str, name: Option<&str>| {
-            let words = words.split(' ').map(str::to_owned).collect();
-            among.alone(words, name, 0.025).join(" ")
-        };
-        assert_eq!(
-            alone("assay run a.fio b.fio --vary bs=4k,8k", None),
-            "assay run --alpha 0.025 b.fio --vary bs=4k,8k"
-        );
-        assert_eq!(
-            alone("assay run --name night --alpha 5% -q a.fio b.fio", Some("night/b")),
-            "assay run --alpha 0.025 --name night/b -q b.fio"
-        );
-        assert_eq!(
-            alone("assay run --vary a.fio a.fio b.fio --name=x", Some("x/b")),
-            "assay run --alpha 0.025 --vary a.fio b.fio --name=x/b"
-        );
     }
 
     #[test]

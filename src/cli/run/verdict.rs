@@ -9,8 +9,9 @@ use crate::cli::Failure;
 use crate::cli::compare::check_primary;
 use crate::cli::database::wrong;
 use crate::cli::fail_if::{fail_if, not_comparable, nothing_measured};
+use crate::cli::judge::judge;
 use crate::cli::output::Output;
-use crate::cli::report::{detail, judge, write};
+use crate::cli::report::{detail, write};
 use crate::record::{
     FailureKind, FailureRule, Metric, Note, Run, RunState, SoFar, Status, Trial, deciding_metrics,
 };

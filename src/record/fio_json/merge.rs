@@ -79,14 +79,21 @@ fn merge(into: &mut Job, from: &Job) {
     if into.first_error == 0 {
         into.first_error = from.first_error;
     }
+    let syncs = |job: &Job| job.sync.as_ref().map_or(0.0, |sync| sync.total_ios);
     let sync = merge_latency(
         into.sync.as_ref().and_then(|sync| sync.lat_ns.as_ref()),
         from.sync.as_ref().and_then(|sync| sync.lat_ns.as_ref()),
+        [syncs(into), syncs(from)],
     );
-    let syncs = |job: &Job| job.sync.as_ref().map_or(0.0, |sync| sync.total_ios);
     into.sync = sync.map(|lat_ns| Sync { total_ios: syncs(into) + syncs(from), lat_ns: Some(lat_ns) });
-    into.usr_cpu = merge_percent((into.usr_cpu, into.job_runtime), (from.usr_cpu, from.job_runtime));
-    into.sys_cpu = merge_percent((into.sys_cpu, into.job_runtime), (from.sys_cpu, from.job_runtime));
+    // Where run times are not known, those of all jobs are taken for alike.
+    let weights = match (into.job_runtime, from.job_runtime) {
+        (Some(a_ms), Some(b_ms)) if a_ms + b_ms > 0.0 => [a_ms, b_ms],
+        _ => [1.0 + into.merged, 1.0 + from.merged],
+    };
+    into.usr_cpu = merge_percent([into.usr_cpu, from.usr_cpu], weights);
+    into.sys_cpu = merge_percent([into.sys_cpu, from.sys_cpu], weights);
+    into.merged += 1.0 + from.merged;
     into.job_runtime = sum(into.job_runtime, from.job_runtime);
     into.ctx = sum(into.ctx, from.ctx);
     into.majf = sum(into.majf, from.majf);
@@ -98,11 +105,8 @@ fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 }
 
 /// Percent of one run time and of another → percent of their sum.
-fn merge_percent(a: (Option<f64>, Option<f64>), b: (Option<f64>, Option<f64>)) -> Option<f64> {
-    match (a.1, b.1) {
-        (Some(a_ms), Some(b_ms)) if a_ms + b_ms > 0.0 => Some((a.0? * a_ms + b.0? * b_ms) / (a_ms + b_ms)),
-        _ => Some(f64::midpoint(a.0?, b.0?)),
-    }
+fn merge_percent([a, b]: [Option<f64>; 2], weights: [f64; 2]) -> Option<f64> {
+    Some((a? * weights[0] + b? * weights[1]) / (weights[0] + weights[1]))
 }
 
 fn merge_side(into: &mut Option<Side>, from: Option<&Side>) {
@@ -111,12 +115,13 @@ fn merge_side(into: &mut Option<Side>, from: Option<&Side>) {
         *into = Some(from.clone());
         return;
     };
+    let ios = [into.total_ios, from.total_ios];
     merge_amounts(into, from);
     into.short_ios += from.short_ios;
     into.drop_ios += from.drop_ios;
-    into.slat_ns = merge_latency(into.slat_ns.as_ref(), from.slat_ns.as_ref());
-    into.clat_ns = merge_latency(into.clat_ns.as_ref(), from.clat_ns.as_ref());
-    into.lat_ns = merge_latency(into.lat_ns.as_ref(), from.lat_ns.as_ref());
+    into.slat_ns = merge_latency(into.slat_ns.as_ref(), from.slat_ns.as_ref(), ios);
+    into.clat_ns = merge_latency(into.clat_ns.as_ref(), from.clat_ns.as_ref(), ios);
+    into.lat_ns = merge_latency(into.lat_ns.as_ref(), from.lat_ns.as_ref(), ios);
 }
 
 /// Adds what another job did, or the same job in another direction.
@@ -130,13 +135,14 @@ pub(super) fn merge_amounts(into: &mut Side, from: &Side) {
     (into.io_bytes, into.total_ios, into.runtime) = (io_bytes, total_ios, runtime);
 }
 
-fn merge_latency(a: Option<&Latency>, b: Option<&Latency>) -> Option<Latency> {
+/// `ios`: how many I/Os each has, where it does not say how many it measured.
+fn merge_latency(a: Option<&Latency>, b: Option<&Latency>, ios: [f64; 2]) -> Option<Latency> {
     let taken = |latency: &&Latency| latency.n != Some(0.0) && latency.mean > 0.0;
     match (a.filter(taken), b.filter(taken)) {
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),
         (Some(a), Some(b)) => {
-            let (n_a, n_b) = (a.n.unwrap_or(1.0), b.n.unwrap_or(1.0));
+            let (n_a, n_b) = (a.n.unwrap_or(ios[0].max(1.0)), b.n.unwrap_or(ios[1].max(1.0)));
             let whole = !a.bins.0.is_empty() && !b.bins.0.is_empty();
             // The list of percentiles survives only as what to compute from the merged bins.
             let percentile = if whole { a.percentile.clone() } else { Percentiles::default() };

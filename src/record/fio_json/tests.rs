@@ -323,3 +323,21 @@ fn damage_is_named_with_its_line() {
     let deep = "{\"jobs\":".to_owned() + &"[".repeat(100_000);
     assert!(outcome_from_fio_json(&deep).is_err());
 }
+
+/// Old versions say neither how many latencies they measured nor how long each job ran.
+#[test]
+fn clones_of_one_job_are_weighed_by_their_ios_and_alike() {
+    let job = |ios: u32, mean: f64, cpu: u32| {
+        format!(
+            r#"{{"jobname":"a","groupid":0,"usr_cpu":{cpu},"sys_cpu":0,"write":{{"io_bytes":{},"total_ios":{ios},"runtime":1000,
+            "clat_ns":{{"min":1,"max":2,"mean":{mean:?},"stddev":0}}}}}}"#,
+            ios * 4096
+        )
+    };
+    let jobs = [job(100_000, 1e5, 10), job(1000, 1e7, 10), job(1000, 1e7, 10), job(1000, 1e7, 90)].join(",");
+    let text = format!(r#"{{"fio version":"fio-3.1","jobs":[{jobs}]}}"#);
+    let trial = outcome_from_fio_json(&text).unwrap().remove(0);
+    let mean = (100_000.0 * 1e5 + 3000.0 * 1e7) / 103_000.0;
+    assert!((value(&trial, "a", "write.clat_ns.mean") - mean).abs() < 1.0, "{:?}", trial.outcome.samples);
+    assert_eq!(value(&trial, "a", "usr_cpu"), 30.0);
+}

@@ -127,6 +127,9 @@ pub(super) struct Job {
     /// Set while merging: fio's sum over all clients, which is the whole trial and no job.
     #[serde(skip)]
     pub(super) all_clients: bool,
+    /// Set while merging: how many others are in it by now.
+    #[serde(skip)]
+    pub(super) merged: f64,
 }
 
 impl Job {

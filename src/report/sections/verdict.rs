@@ -19,7 +19,8 @@ use crate::report::section::{Block, Heading, Section, Sentence, Verdicts};
 use crate::report::verdict_words::{
     COUNTED, Tone, counted, counted_as, refused, sentence, tone, verdict_word,
 };
-use crate::report::words::{Names, count};
+use crate::report::words::Names;
+use crate::units;
 
 /// Behind the first line of the verdict, where others used the machine when the run began; the head says what they did.
 const ON_A_BUSY_MACHINE: &str = " (on a busy machine)";
@@ -197,7 +198,7 @@ pub(in crate::report) fn tally(primary: &[&Comparison]) -> String {
         .filter(|(n, _)| **n > 0)
         .map(|(n, counted)| format!("{n} {}", word(counted)))
         .collect();
-    format!("{}: {}", count(primary.len() as u64, "comparison"), parts.join(", "))
+    format!("{}: {}", units::counted(primary.len() as u64, "comparison"), parts.join(", "))
 }
 
 #[cfg(test)]
