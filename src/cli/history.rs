@@ -128,16 +128,17 @@ fn write(args: &Args, found: &[Loaded], several: bool) -> anyhow::Result<()> {
     let (text, form) = match format {
         Format::Json => {
             let mut all: Vec<_> =
-                found.iter().map(|one| history_json(&one.about(args), &one.history)).collect();
+                found.iter().map(|one| history_json(&one.about(args, several), &one.history)).collect();
             let json = if several { all.into() } else { all.pop().unwrap_or_default() };
             (serde_json::to_string_pretty(&json)? + "\n", Form::Json)
         }
         Format::Html => {
-            let all: Vec<_> = found.iter().map(|one| (one.about(args), &one.history)).collect();
+            let all: Vec<_> = found.iter().map(|one| (one.about(args, several), &one.history)).collect();
             (history_page(&all), Form::Plain)
         }
         _ => {
-            let all: Vec<_> = found.iter().map(|one| history_text(&one.about(args), &one.history)).collect();
+            let all: Vec<_> =
+                found.iter().map(|one| history_text(&one.about(args, several), &one.history)).collect();
             (all.join("\n"), Form::Plain)
         }
     };
@@ -218,8 +219,14 @@ fn of_name(
 }
 
 impl Loaded {
-    fn about(&self, args: &Args) -> HistoryOf<'_> {
-        HistoryOf { name: &self.name, run: &self.run, time: local_time::minute, verbose: args.verbose }
+    fn about(&self, args: &Args, several: bool) -> HistoryOf<'_> {
+        HistoryOf {
+            name: &self.name,
+            run: &self.run,
+            time: local_time::minute,
+            verbose: args.verbose,
+            among_others: several,
+        }
     }
 
     /// What a gate makes of it.

@@ -32,6 +32,8 @@ pub struct HistoryOf<'a> {
     pub time: fn(u64) -> Option<String>,
     /// A table of every series, not only of those in which something changed.
     pub verbose: bool,
+    /// There are others beside it, so that a calm one is a line.
+    pub among_others: bool,
 }
 
 /// The history on a screen.
@@ -56,7 +58,7 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
     for series in &history.series {
         let called = called(&names, series);
         let _ = writeln!(text);
-        let is_shown = of.verbose || history.series.len() == 1 || !is_calm(series);
+        let is_shown = of.verbose || (history.series.len() == 1 && !of.among_others) || !is_calm(series);
         if is_shown {
             table(&mut text, of, &called, series);
         }

@@ -38,7 +38,10 @@ pub fn history_page(all: &[(HistoryOf<'_>, &History)]) -> String {
     sections.sort_by_key(|(tone, _)| place(*tone));
     let summary = format!(
         "{}; a run is the median of its trials; the newest is compared with those before it, back to the last change",
-        counted(sections.len() as u64, "series")
+        match sections.len() {
+            1 => "1 metric".to_owned(),
+            all => format!("{all} metrics"),
+        }
     );
     html::of_pictures(&title, &summary, sections.into_iter().map(|(_, section)| section).collect())
 }

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::document::Document;
 use super::format::{Format, RenderOptions};
-use super::layout::printable;
+use super::layout::{one_line, printable};
 use super::page::Page;
+use super::picture::Picture;
 use super::section::{Block, Heading, List, Section};
-use super::sections::tally;
+use super::sections::{effect_rows, on_one_axis, tally};
 use super::words::{NBSP, plain_percent};
 use super::{columns_of, html, json, markdown, render_with};
 use crate::analyse::{Comparison, Role};
@@ -107,7 +108,25 @@ impl Overview<'_> {
 
     fn page(&self) -> String {
         let parts: Vec<_> = self.parts.iter().map(|part| (part.section(), part.document.as_ref())).collect();
-        html::of_several(&self.title(), &self.summary().unwrap_or_default(), &parts)
+        let effects = self.effects();
+        html::of_several([&self.title(), &self.summary().unwrap_or_default()], effects.as_ref(), &parts)
+    }
+
+    /// What decides in all of them on one axis; `None`: they have not one δ, or there is nothing to draw.
+    fn effects(&self) -> Option<Picture> {
+        let delta = self.documents().next()?.analysis.delta;
+        let of_run = |document| {
+            let (run, rows): (&Document<'_>, _) = (document, effect_rows(document));
+            let alone = rows.len() == 1;
+            let label = move |label: String| match alone {
+                true => one_line(&run.run.name),
+                false => format!("{} · {label}", one_line(&run.run.name)),
+            };
+            rows.into_iter().map(move |(comparison, of_row)| (comparison, label(of_row)))
+        };
+        let rows: Vec<(&Comparison, String)> = self.documents().flat_map(of_run).collect();
+        let same = self.documents().all(|document| document.analysis.delta == delta);
+        if same { on_one_axis(&rows, delta) } else { None }
     }
 
     fn json(&self) -> Value {

@@ -17,9 +17,14 @@ pub(super) fn render(document: &Document<'_>) -> String {
     page([&document.title, &document.summary], &document.run.assay_version, &of_sections(document))
 }
 
-/// Writes one page about several: what each says, and its whole report to be unfolded.
-pub(super) fn of_several(title: &str, summary: &str, parts: &[(Section, Option<&Document<'_>>)]) -> String {
+/// Writes one page about several: what each says, and its whole report to be unfolded; `head`: its title, and a line about all.
+pub(super) fn of_several(
+    head: [&str; 2],
+    effects: Option<&Picture>,
+    parts: &[(Section, Option<&Document<'_>>)],
+) -> String {
     let mut body = String::new();
+    effects.iter().for_each(|picture| figures::figure(&mut body, "", picture, &picture.caption, true));
     for (number, (said, document)) in parts.iter().enumerate() {
         let mut whole = String::new();
         said.blocks.iter().for_each(|block| blocks::words(&mut whole, block, said.weight));
@@ -35,7 +40,7 @@ pub(super) fn of_several(title: &str, summary: &str, parts: &[(Section, Option<&
         }
         headed(&mut body, said, &whole);
     }
-    page([title, summary], env!("CARGO_PKG_VERSION"), &body)
+    page(head, env!("CARGO_PKG_VERSION"), &body)
 }
 
 /// A part of a page that is about pictures.

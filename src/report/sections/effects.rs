@@ -19,10 +19,21 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 /// All effects on one axis.
 fn drawn(document: &Document<'_>) -> Option<Drawings> {
+    Drawings::of(on_one_axis(&rows(document), document.analysis.delta).into_iter().collect(), true, 0)
+}
+
+/// A picture of these, also for a page as narrow as a phone.
+pub(in crate::report) fn on_one_axis(rows: &[(&Comparison, String)], delta: f64) -> Option<Picture> {
+    let drawn = |form| picture::forest(rows, delta, form);
+    drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|narrow| narrow.svg), ..wide })
+}
+
+/// The comparisons that decide, each with its label.
+pub(in crate::report) fn rows<'d>(document: &'d Document<'_>) -> Vec<(&'d Comparison, String)> {
     let names = document.names();
     let several = document.analysis.arms.len() > 2;
     let all_pairs = of_role(document.analysis, Role::Primary).any(|c| !is_with_first(document, c));
-    let rows: Vec<(&Comparison, String)> = of_role(document.analysis, Role::Primary)
+    of_role(document.analysis, Role::Primary)
         .map(|c| {
             let row = names.short_row(&c.row);
             let arm = match (several, all_pairs) {
@@ -37,10 +48,5 @@ fn drawn(document: &Document<'_>) -> Option<Drawings> {
             };
             (c, label)
         })
-        .collect();
-    let drawn = |form| picture::forest(&rows, document.analysis.delta, form);
-    let picture =
-        drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|p| p.svg), ..wide });
-    let pictures = picture.into_iter().collect();
-    Drawings::of(pictures, true, 0)
+        .collect()
 }

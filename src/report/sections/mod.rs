@@ -47,6 +47,7 @@ mod why_words_tests;
 mod within_trial;
 
 use super::section::Section;
+pub(super) use effects::{on_one_axis, rows as effect_rows};
 pub(super) use host::machine;
 pub(super) use material::Material;
 pub(super) use verdict::tally;
