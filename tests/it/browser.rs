@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use assay::analyse::{self, Analysis};
 use assay::record::{Run, Source, StopRule};
-use assay::report::{Document, Format, Options, render};
+use assay::report::{Document, Format, Options, Overview, OverviewPart, RenderOptions, render};
 use assay::units::{Better, Unit};
 
 use crate::fixtures;
@@ -55,6 +55,17 @@ fn unfolded(html: &str) -> String {
 
 fn page(fixture: &(Run, Analysis)) -> String {
     render(&Document::build(&fixture.0, &fixture.1, &Options::default()), Format::Html)
+}
+
+/// One page of several runs.
+fn several(fixtures: &[(&'static str, (Run, Analysis))]) -> String {
+    let part = |(name, run, analysis)| OverviewPart {
+        name,
+        document: Some(Document::build(run, analysis, &Options::default())),
+        failure: None,
+    };
+    let parts = fixtures.iter().map(|(name, (run, analysis))| part((*name, run, analysis))).collect();
+    Overview { parts }.render(Format::Html, RenderOptions::default())
 }
 
 struct Pixels {
@@ -280,7 +291,7 @@ fn a_phone_shows_all_and_a_desktop_report_has_few_screens() {
     let dir = tempfile::tempdir().unwrap();
     let frames = dir.path().join("frames.html");
     std::fs::write(&frames, FRAMES).unwrap();
-    for (name, fixture) in [
+    let fixtures = [
         ("measured", fixtures::measured()),
         ("12 rows", fixtures::dbench()),
         ("why", crate::why::made_up()),
@@ -288,8 +299,10 @@ fn a_phone_shows_all_and_a_desktop_report_has_few_screens() {
         ("factors", crossed()),
         ("long names", fixtures::nasty()),
         ("kernels", fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+")),
-    ] {
-        std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();
+    ];
+    let pages = fixtures.iter().map(|(name, fixture)| (*name, page(fixture)));
+    for (name, html) in pages.chain([("several", several(&fixtures[..2]))]) {
+        std::fs::write(dir.path().join("report.html"), html).unwrap();
         let output =
             browse(&browser, &frames, (1800, 1000), false, &["--allow-file-access-from-files", "--dump-dom"]);
         let dom = String::from_utf8(output.stdout).unwrap();

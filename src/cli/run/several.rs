@@ -109,6 +109,7 @@ pub(super) fn execute(
     store: &mut Store,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
+    let words: Vec<String> = runs.iter().map(|(part, _)| part.source.own_word()).collect();
     let of = runs.len();
     let mut ended: Vec<Reported> = Vec::new();
     let named = runs.into_iter().map(|(part, prepared)| (part.source.own_word(), (part, prepared)));
@@ -153,6 +154,9 @@ pub(super) fn execute(
         Format::Markdown | Format::Lkml | Format::Mmtests | Format::Csv => {}
     }
     say_where(args, &ended);
+    if let Some(left) = words.get(ended.len()..).filter(|left| !left.is_empty()) {
+        tell(&format!("not begun: {}", left.join(", ")));
+    }
     result
 }
 
