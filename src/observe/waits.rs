@@ -42,7 +42,7 @@ const GENERAL: [&str; 19] = [
 ];
 
 /// How the names of functions begin in which a thread waits because it has nothing to do: for a time, for another process, for a message.
-const IDLE: [&str; 30] = [
+const IDLE: [&str; 33] = [
     "do_wait", "kernel_wait4", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll",
     "common_nsleep", "futex_", "pipe_", "anon_pipe_", "do_sigtimedwait", "sigsuspend", "do_signal_stop",
     "unix_stream_", "io_wq_worker", "io_sq_thread", "msleep",
@@ -54,6 +54,8 @@ const IDLE: [&str; 30] = [
     "do_semtimedop", "__do_semtimedop",
     // What calls hrtimer_nanosleep, in which anybody waits, without common_nsleep.
     "__x64_sys_nanosleep", "__arm64_sys_nanosleep",
+    // A parent in vfork(2) until its child runs another program or ends; the first is mostly part of one of the others.
+    "wait_for_vfork_done", "kernel_clone", "_do_fork",
 ];
 
 /// How the names of functions begin in which a thread waits for block I/O, as delay accounting counts it. io_uring tells that only while
@@ -382,7 +384,7 @@ mod tests {
     fn a_thread_with_nothing_to_do_is_idle_wherever_it_waits() {
         for place in [
             "io_wqe_worker", "do_epoll_wait", "wait_woken", "inet_csk_accept", "__skb_wait_for_more_packets",
-            "__do_sys_pause", "__do_semtimedop",
+            "__do_sys_pause", "__do_semtimedop", "kernel_clone", "wait_for_vfork_done", "_do_fork",
         ] {
             assert!(is_idle(place), "{place}");
         }
