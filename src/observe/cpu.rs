@@ -296,6 +296,22 @@ mod tests {
             ("__test_set_page_writeback", Some("page-cache")),
             ("clear_page_erms", Some("memory")),
             ("memset_orig", None),
+            // Not between a program's memory and the kernel's.
+            ("copy_items", Some("btrfs")),
+            ("copy_extent_buffer_full", Some("btrfs")),
+            ("lookup_extent_mapping", Some("btrfs")),
+            ("copy_thread", Some("memory")),
+            ("copy_huge_pmd", Some("memory")),
+            ("iov_iter_copy_from_user_atomic", Some("copy")),
+            ("iov_iter_extract_pages", Some("pin-pages")),
+            ("__mod_timer", Some("timers")),
+            // Buffered and direct I/O have these, and a return of any function.
+            ("iov_iter_advance", None),
+            ("iov_iter_is_aligned", None),
+            ("its_return_thunk", None),
+            ("srso_alias_return_thunk", None),
+            ("retbleed_return_thunk", None),
+            ("__x86_return_thunk", None),
         ] {
             assert_eq!(rules.part(function), part, "{function}");
         }
