@@ -105,10 +105,15 @@ pub(super) fn part_of_sleep(function: &str) -> BudgetPart {
     if for_storage { BudgetPart::WaitingForStorage } else { BudgetPart::Asleep }
 }
 
+/// What an rwlock is with PREEMPT_RT: its waiters sleep.
+const SLEEPING_RWLOCK: &str = "rwlock-rt";
+
 /// Whether waiters for a lock of this kind do nothing but sleep. For a mutex they may spin first, and the wait is both (`--observe locks`
 /// counts it as one).
 pub(super) fn only_sleeps(kind: &str) -> bool {
-    ["rwsem", "pcpu-rwsem", "percpu-rwsem", "rtmutex", "semaphore"].iter().any(|name| kind.starts_with(name))
+    ["rwsem", "pcpu-rwsem", "percpu-rwsem", "rtmutex", SLEEPING_RWLOCK, "semaphore"]
+        .iter()
+        .any(|name| kind.starts_with(name))
 }
 
 /// Whether a place is the way into a mutex.
@@ -118,7 +123,7 @@ pub(super) fn is_mutex(function: &str) -> bool {
 
 /// Whether waiters for a lock of this kind spin on a processor.
 pub(super) fn spins(kind: &str) -> bool {
-    ["spinlock", "rwlock"].iter().any(|name| kind.starts_with(name))
+    ["spinlock", "rwlock"].iter().any(|name| kind.starts_with(name)) && !kind.starts_with(SLEEPING_RWLOCK)
 }
 
 #[cfg(test)]
@@ -150,6 +155,7 @@ mod tests {
         assert!(only_sleeps("semaphore"));
         assert!(only_sleeps("rwsem_W") && only_sleeps("pcpu-rwsem_R") && only_sleeps("rtmutex"));
         assert!(!only_sleeps("mutex") && !only_sleeps("rwlock_R") && !only_sleeps("unknown"));
+        assert!(only_sleeps("rwlock-rt_W") && !spins("rwlock-rt_W") && !spins("rwlock-rt_R"));
         assert!(is_mutex("__mutex_lock.constprop.0") && !is_mutex("rt_mutex_slowlock"));
     }
 }
