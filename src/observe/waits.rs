@@ -25,6 +25,10 @@ use super::{Observer, Unseen};
 use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind};
 
 const TRACEPOINT: &str = "sched/sched_switch";
+/// States of a thread that has left a processor (prev_state): it is not just ready to run, or it has ended (`EXIT_DEAD`, `EXIT_ZOMBIE` of
+/// include/linux/sched.h).
+const NOT_READY: u64 = 0xff;
+const ENDED: u64 = 0x30;
 /// The places of the two in the list of what is watched.
 const SWITCHES: usize = 0;
 /// The waker of sleeps of which no waking was seen: some kernels write no record of what interrupts the idle task.
@@ -287,7 +291,12 @@ impl Sink for Sleeps {
         if !event.is_back {
             // TASK_RUNNING is 0. The tracepoint sets a further bit where such a thread was preempted.
             let Some(state) = self.state.of(&event.raw) else { return };
-            let asleep = (state & 0xff != 0).then(|| event.stack.clone());
+            if state & ENDED != 0 {
+                // It never comes back, but another thread may get its number.
+                self.left.remove(&event.thread);
+                return;
+            }
+            let asleep = (state & NOT_READY != 0).then(|| event.stack.clone());
             self.left.insert(event.thread, Left { at_ns: event.time_ns, asleep, woken: None });
             return;
         }
@@ -389,6 +398,18 @@ mod tests {
             assert!(is_idle(place), "{place}");
         }
         assert!(!is_idle("jbd2_log_wait_commit") && !is_idle("__iomap_dio_rw"));
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_does_not_sleep_until_another_has_its_number() {
+        let mut sleeps = sleeps();
+        for (state, ended_ns) in [(0x10, 100), (0x20, 300)] {
+            sleeps.take(&leaves(1, ended_ns, state, &[0x9010, 0x1010]));
+            sleeps.take(&back(1, ended_ns + 100));
+        }
+        let samples = sleeps.samples(0);
+        let value = |name: &str| samples.iter().find(|s| s.metric.name == name).map(|s| s.value);
+        assert_eq!((value("waits.sleeps"), value("waits.preempted_time")), (Some(0.0), Some(0.0)));
     }
 
     #[test]
