@@ -6,8 +6,8 @@
 //! have more of them. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
 //! are loop, dm or md devices, which are software; where the factor changes which places of the device are read or written (sequential
 //! against random, another filesystem);
-//! where a kernel or what it does is compared and nobody watched how long the driver had the requests (`--observe blocks`), or that did not
-//! rise; and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
+//! where a kernel or what it does is compared, or a loop device has a file below it, and nobody watched how long the driver had the requests
+//! (`--observe blocks`), or that did not rise; and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
 
 use super::super::super::budget::BudgetPart;
 use super::super::super::facts::for_any_filesystem;
@@ -65,7 +65,8 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let watched = pair.watched.as_ref().and_then(|watched| watched.source.plain(seen, Unit::Seconds));
         // What the driver had it for, where that was watched. The counters have the way through the kernel in them, too.
         let of_driver = watched.as_ref().map(|shown| rises([shown.baseline, shown.candidate]));
-        let longer = rises(values) && of_driver.unwrap_or(!pair.factor.is_some_and(changes_the_kernel));
+        let may_be_the_way = pair.factor.is_some_and(changes_the_kernel) || is_on_a_file(pair);
+        let longer = rises(values) && of_driver.unwrap_or(!may_be_the_way);
         (same && reach && longer && pair.costs(&took)).then(|| {
             let evidence = [Some(took), watched, Some(requests)].into_iter().flatten().collect();
             Cause::new(RULE.name, Grade::GoesWith, What::SlowerDevice { direction }, evidence)
@@ -93,6 +94,11 @@ fn names_devices(factor: &Factor) -> bool {
 fn is_on_others(pair: &Pair<'_>) -> bool {
     pair.has_fact("device.on", |below| !below.is_empty())
         || pair.has_fact("device.kind", |kind| matches!(kind, "device mapper" | "md raid"))
+}
+
+/// Whether the device of any trial is a file of a filesystem below it.
+fn is_on_a_file(pair: &Pair<'_>) -> bool {
+    pair.has_fact("device.kind", |kind| kind == "loop")
 }
 
 /// Whether the levels of a factor are devices that the kernel makes of files, or one of them of other devices.
@@ -132,14 +138,20 @@ fn leads_to_other_places(factor: &Factor) -> bool {
     std::iter::once(&factor.name).chain(&factor.sets).any(is_one)
 }
 
-/// Whether the levels of a factor are settings of the device's queue: requests wait there, and are counted from then on.
+/// Whether the levels of a factor are settings of the device's queue or what requests wait by there: they are counted from then on.
 fn sets_the_queue(factor: &Factor) -> bool {
     let is_of_queue = |key: &str| {
         let key = key.strip_prefix("target.").unwrap_or(key);
         matches!(key, "scheduler" | "nr_requests")
             || key.split(['/', '.', ':']).any(|part| matches!(part, "queue" | "iosched"))
+            || key.rsplit(['.', ':']).next().is_some_and(is_a_priority)
     };
     std::iter::once(&factor.name).chain(&factor.sets).any(|key| is_of_queue(key))
+}
+
+/// Whether an option of fio is the priority of requests, by which a scheduler lets them wait.
+fn is_a_priority(option: &str) -> bool {
+    matches!(option, "prio" | "prioclass") || option.starts_with("cmdprio")
 }
 
 /// As many flushes for each operation, or hardly any.
@@ -199,6 +211,10 @@ mod tests {
             ("scheduler", true),
             ("target.nr_requests", true),
             ("sysfs:queue/iosched/low_latency", true),
+            ("prio", true),
+            ("job.prioclass", true),
+            ("wal:prio", true),
+            ("cmdprio_percentage", true),
             ("fs", false),
             ("queue_depth", false),
         ] {
@@ -264,21 +280,31 @@ mod tests {
         assert_eq!((watched(0.0), watched(1e5)), (1, 0));
     }
 
+    /// How often a device is blamed that takes longer for as many requests, where the factor is called so and all trials have this fact.
+    fn found_with(fact: (&str, &str), factor: &str, seen: &[(&str, f64, f64)]) -> usize {
+        let counters = [
+            ("dev.write_ios", 1e5, 1e5),
+            ("dev.write_bytes", 4e8, 4e8),
+            ("dev.write_time", 1.0, 3.0),
+            ("dev.busy", 1.0, 3.0),
+            ("dev.flushes", 0.0, 0.0),
+        ];
+        let mut run = run_with(&[&counters[..], seen].concat());
+        run.design.factors[0].name = factor.to_owned();
+        run.facts[0].set(fact.0, fact.1);
+        explained(&run).causes.iter().filter(|cause| cause.rule == "slower_device").count()
+    }
+
+    #[test]
+    fn a_loop_device_is_blamed_where_its_driver_was_watched() {
+        let driver = [("blocks.lost", 0.0, 0.0), ("blocks.write.d2c.mean", 1e-5, 3e-5)];
+        let of = |kind: &str, seen| found_with(("device.kind", kind), "iodepth", seen);
+        assert_eq!((of("loop", &[]), of("loop", &driver), of("nvme", &[])), (0, 1, 1));
+    }
+
     #[test]
     fn a_device_that_is_made_of_others_is_software_whatever_its_name() {
-        let found_on = |fact: (&str, &str), factor: &str| {
-            let counters = [
-                ("dev.write_ios", 1e5, 1e5),
-                ("dev.write_bytes", 4e8, 4e8),
-                ("dev.write_time", 1.0, 3.0),
-                ("dev.busy", 1.0, 3.0),
-                ("dev.flushes", 0.0, 0.0),
-            ];
-            let mut run = run_with(&counters);
-            run.design.factors[0].name = factor.to_owned();
-            run.facts[0].set(fact.0, fact.1);
-            explained(&run).causes.iter().filter(|cause| cause.rule == "slower_device").count()
-        };
+        let found_on = |fact, factor| found_with(fact, factor, &[]);
         assert_eq!(found_on(("device.on", "sda2"), "device"), 0, "/dev/VG/LV");
         assert_eq!(found_on(("device.kind", "device mapper"), "target.device"), 0, "/dev/disk/by-id/…");
         assert_eq!(found_on(("device.kind", "nvme"), "device"), 1);
