@@ -1,12 +1,13 @@
 //! What counts work, for each operation or byte of the load.
 //!
 //! Enters: a run's metrics and the values of a trial. Leaves: further metrics, `usr_cpu_per_op` or `dev.write_bytes_per_byte`, with
-//! their values. It must not know what is compared. A form that was recorded is not made again. fsync and its like are no operations.
+//! their values. It must not know what is compared. A form that was recorded is not made again. fsync and its like are no operations. Where
+//! any trial has a ramp, what the device and observers count has no form: operations of the ramp are not counted.
 
 use std::collections::HashMap;
 
 use super::watched_places;
-use crate::record::{self, Listed, Metric, OF_ANY, Run, forms_of};
+use crate::record::{self, Listed, Metric, NoteKind, OF_ANY, Run, Trial, forms_of, includes_a_ramp};
 use crate::units::Unit;
 
 /// What observers count of a filesystem, and of tracepoints, where a name follows: `fs.time.commit`. They are counted for each operation.
@@ -84,7 +85,12 @@ pub(super) fn forms(run: &Run, wishes: &[&str]) -> Vec<Form> {
 /// All forms of a run's metrics, for the whole trial and for each job.
 fn all_forms(run: &Run) -> Vec<(Listed, Form)> {
     let mut all = Vec::new();
+    let has_ramp = |trial: &Trial| trial.notes.iter().any(|note| note.kind == NoteKind::Ramp);
+    let with_ramp = run.trials.iter().any(has_ramp);
     for (at, metric) in (0_u32..).zip(&run.metrics) {
+        if with_ramp && includes_a_ramp(&metric.name) {
+            continue;
+        }
         let own: &[record::Form] =
             if is_watched_by_name(&metric.name) { &OF_ANY } else { forms_of(&metric.name) };
         all.extend(own.iter().filter_map(|of| Some((of.listed, form(run, (at, metric), of)?))));
@@ -144,6 +150,7 @@ fn form(run: &Run, (counted, metric): (u32, &Metric), form: &record::Form) -> Op
 mod tests {
     use super::super::made_up::{Made, run_of};
     use super::*;
+    use crate::record::Note;
     use crate::units::Better;
 
     /// (job, name, value) of all forms of a trial with these values.
@@ -276,6 +283,18 @@ mod tests {
             made(&values),
             [told("", "locks.at_per_op.mutex.f", 0.5), told("", "locks.waits_per_op", 2.0)]
         );
+    }
+
+    #[test]
+    fn what_includes_a_ramp_has_no_form() {
+        let mut run = run_of(&Made::default(), 4);
+        run.metrics = ["usr_cpu", "dev.write_bytes", "locks.waits", "write.total_ios", "write.io_bytes"]
+            .map(|name| Metric::new("", name, Unit::Count, Better::Lower))
+            .to_vec();
+        assert_eq!(forms(&run, &[]).len(), 3);
+        run.trials[0].notes.push(Note { text: "ramp_time".to_owned(), kind: NoteKind::Ramp });
+        let names: Vec<String> = forms(&run, &[]).into_iter().map(|form| form.metric.name).collect();
+        assert_eq!(names, ["usr_cpu_per_op"]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use program::Program;
 pub use setting::{Setting, Value};
 pub use tool_output::{ToolOutputError, ToolTrial};
 // What reports make of counts, by which a metric may be asked for.
-pub use crate::record::forms_of;
+pub use crate::record::{forms_of, includes_a_ramp};
 // Readers of other tools' results know options by fio's own names.
 pub use crate::workload::fio_option;
 // When a run ends is chosen by whoever writes the experiment; the record keeps it as it was chosen.

@@ -357,10 +357,10 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut V
         }
         observe::stop_all(&mut observers, &mut outcome);
         files.extend(observers.iter_mut().flat_map(|observer| observer.files()));
+        outcome.notes.extend(task.has_a_ramp().then(|| Note { text: RAMP.to_owned(), kind: NoteKind::Ramp }));
         if request.engine.descriptor().runs != Runs::Command {
             observe::add_flushes_per_operation(&mut outcome);
         }
-        outcome.notes.extend(task.has_a_ramp().then(|| Note { text: RAMP.to_owned(), kind: NoteKind::Ramp }));
         Ok(outcome)
     });
     if result.is_err() {

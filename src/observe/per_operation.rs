@@ -3,13 +3,17 @@
 //! Enters: the outcome of a trial with everything that was counted in it, of an engine that counts operations. Leaves: these samples.
 //! What an operation is, the names of the samples say: `operations` where the engine counts them itself (dbench), else `files` (of those it
 //! made), else all `read.total_ios`, `write.total_ios` and `trim.total_ios`; phases' `total_ios` before any of these. fsync and its like
-//! are no operations: they are what makes flushes. They are `sync.total_ios`, or the `Flush` of dbench's clients.
+//! are no operations: they are what makes flushes. They are `sync.total_ios`, or the `Flush` of dbench's clients. A trial with a ramp has none of
+//! these samples: its flushes are also those of the ramp, and its operations are not.
 
-use crate::record::{Outcome, Sample, Unit};
+use crate::record::{NoteKind, Outcome, Sample, Unit};
 
-/// Adds the samples; nothing where flushes or operations were not counted. Not to be asked of an engine whose samples have
+/// Adds the samples; nothing where flushes or operations were not counted, or a note says that there was a ramp. Not to be asked of an engine whose samples have
 /// names that a person chose.
 pub fn add_flushes_per_operation(outcome: &mut Outcome) {
+    if outcome.notes.iter().any(|note| note.kind == NoteKind::Ramp) {
+        return;
+    }
     let samples = &outcome.samples;
     let sum = |names: &[&str]| {
         let of = |sample: &&Sample| names.contains(&sample.metric.name.as_str());
@@ -33,6 +37,7 @@ pub fn add_flushes_per_operation(outcome: &mut Outcome) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Note;
 
     fn with(samples: &[(&str, &str, f64)]) -> [Option<f64>; 2] {
         let of = |(job, name, value): &(&str, &str, f64)| Sample::new(job, name, Unit::Count, *value);
@@ -58,6 +63,16 @@ mod tests {
         assert_eq!(with(&[("", "files", 15.0), flushes]), [Some(2.0), None]);
         let phases = [("create", "total_ios", 10.0), ("unlink", "total_ios", 5.0)];
         assert_eq!(with(&[("", "files", 10.0), phases[0], phases[1], flushes]), [Some(2.0), None]);
+    }
+
+    #[test]
+    fn flushes_of_a_ramp_are_for_no_operation() {
+        let of = |name: &str, value: f64| Sample::new("", name, Unit::Count, value);
+        let samples = vec![of("dev.flushes", 30.0), of("operations", 60.0)];
+        let notes = vec![Note { text: "ramp_time".to_owned(), kind: NoteKind::Ramp }];
+        let mut outcome = Outcome { samples, notes, ..Outcome::default() };
+        add_flushes_per_operation(&mut outcome);
+        assert_eq!(outcome.samples.len(), 2);
     }
 
     #[test]

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use super::observed_names::observed;
-use crate::catalog::{EngineKind, MetricPattern, Runs, forms_of, metrics_of_tracepoint, server_of};
+use crate::catalog::{
+    EngineKind, MetricPattern, Runs, forms_of, includes_a_ramp, metrics_of_tracepoint, server_of,
+};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
 
@@ -55,6 +57,16 @@ pub struct MetricNames {
     hooks: bool,
     /// A tool may name more of them than are known: a `*` in a name stands for its word.
     open: bool,
+}
+
+/// Whether any job of a cell runs before it counts.
+fn has_a_ramp(cell: &CellSpec) -> bool {
+    cell.workload.iter().flat_map(|workload| &workload.jobs).any(|job| !job.ramp_time.is_zero())
+}
+
+/// Whether a count is for each operation, byte or fsync.
+fn is_for_each(name: &str) -> bool {
+    ["_per_op", "_per_byte", "_per_sync"].iter().any(|end| name.contains(end))
 }
 
 impl MetricNames {
@@ -107,6 +119,9 @@ impl MetricNames {
             }
         }
         names.add_forms();
+        if cells.iter().any(has_a_ramp) {
+            names.known.retain(|(_, name)| !(includes_a_ramp(name) && is_for_each(name)));
+        }
         Some(names)
     }
 
@@ -458,6 +473,17 @@ mod tests {
         }
         for wrong in ["runtime_per_op", "minf_per_op", "dev.write_ios_per_op", "dev.read_ios_per_byte"] {
             assert!(reads.check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn with_a_ramp_nothing_of_the_device_is_for_each_operation() {
+        let ramp = names("[r]\nsize=1m\nrw=read\nruntime=9\nramp_time=1\n", "native").unwrap();
+        for good in ["usr_cpu_per_op", "dev.read_bytes", "read.bw"] {
+            assert_eq!(ramp.check(good), Ok(()), "{good}");
+        }
+        for wrong in ["dev.read_bytes_per_byte", "dev.flushes_per_op", "dev.flushes_per_sync"] {
+            assert!(ramp.check(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -69,6 +69,15 @@ const WATCHED: [&str; 18] = [
     "blocks.fua_writes", "blocks.metadata_bytes", "blocks.journal_bytes",
 ];
 
+/// How the names begin of what the device, the machine and observers count: it includes a ramp (`ramp_time`), which operations do not.
+const WITH_RAMP: [&str; 8] = ["dev.", "machine.", "blocks.", "locks.", "waits.", "cpu.", "fs.", "events"];
+
+/// Whether a count of a trial with a ramp includes it, so that nothing may be divided by what the job did.
+#[must_use]
+pub fn includes_a_ramp(metric: &str) -> bool {
+    WITH_RAMP.iter().any(|beginning| metric.starts_with(beginning))
+}
+
 /// The forms of a metric with a fixed name.
 #[must_use]
 pub fn forms_of(metric: &str) -> &'static [Form] {

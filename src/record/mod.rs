@@ -25,7 +25,7 @@ pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use fixed_rounds::{FixedRounds, SoFar};
 pub use folded::{Folded, StackKind};
-pub use form::{Form, Listed, OF_ANY, forms_of};
+pub use form::{Form, Listed, OF_ANY, forms_of, includes_a_ramp};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
 pub use kept_file::KeptFile;
 pub use lead_in::LeadIn;

@@ -90,7 +90,8 @@ impl<'a> Pair<'a> {
             .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
         let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
         let rate = budget.and_then(|budget| budget.rate.as_deref());
-        let own = Source { table, cells: [base, cand], beside: None, job, operation, rate };
+        let ramp = [base, cand].iter().any(|cell| share_with_note(run, *cell, NoteKind::Ramp) > 0.0);
+        let own = Source { table, cells: [base, cand], beside: None, job, operation, rate, ramp };
         let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(run, own));
         let mut pair = Pair {
             metric: of.metric.name.clone(),

@@ -26,6 +26,8 @@ pub(super) struct Source<'a> {
     pub(super) operation: Operation,
     /// The rate of which operations are made, as there.
     pub(super) rate: Option<&'a str>,
+    /// Trials have a ramp, which the counters of the device include, and what the job did does not.
+    pub(super) ramp: bool,
 }
 
 /// Values of one cell by round.
@@ -115,6 +117,9 @@ impl Source<'_> {
 
     /// `by`: `None` for operations, nothing in it for 1.
     fn divided(&self, of: &[&str], by: Option<&[&str]>, called: &str, unit: Unit) -> Option<Evidence> {
+        if self.ramp && of.iter().any(|name| is_of_device(name)) && !is_plain(of, by) {
+            return None;
+        }
         let counting = self.counting(of);
         let arm = |arm: usize| {
             let (whole, values) = counting.sum(arm, of)?;
@@ -220,6 +225,17 @@ impl Source<'_> {
         let counted = OPERATIONS.iter().find_map(|names| of(names, Some(own)));
         counted.or_else(|| OPERATIONS.iter().find_map(|names| of(names, None)).filter(|_| whole))
     }
+}
+
+/// Whether the device's counters, the machine's or the block layer's events count it.
+fn is_of_device(metric: &str) -> bool {
+    ["dev.", "machine.", "blocks."].iter().any(|beginning| metric.starts_with(beginning))
+}
+
+/// Whether such metrics are not divided by what the job did.
+fn is_plain(of: &[&str], by: Option<&[&str]>) -> bool {
+    let is_form = |name: &&str| name.contains("_per_op") || name.contains("_per_sync");
+    !of.iter().any(is_form) && by.is_some_and(|by| by.iter().all(|name| is_of_device(name)))
 }
 
 /// The sum of columns, by round.

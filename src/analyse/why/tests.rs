@@ -337,6 +337,32 @@ fn what_others_did_beside_the_work_is_no_part_of_the_sum() {
 }
 
 #[test]
+fn what_includes_a_ramp_is_divided_by_no_operations() {
+    let mut run = run_with(&[
+        ("write.io_bytes", 4e8, 4e8),
+        ("dev.write_bytes", 4e8, 8e8),
+        ("dev.write_ios", 1e5, 4e5),
+        ("dev.flushes_per_op", 0.0, 1.0),
+        ("dev.flushes", 0.0, 100.0),
+        ("dev.write_time", 0.5, 1.2),
+    ]);
+    let of_device = ["device_bytes", "more_flushes"];
+    let rules = |run: &Run| {
+        let causes = explained(run).causes;
+        let found = |rule: &&&str| causes.iter().any(|cause| cause.rule == **rule);
+        let shown = causes.iter().flat_map(|cause| &cause.evidence);
+        let of_requests = shown.filter(|shown| shown.metric.starts_with("time of the device")).count();
+        let smaller = causes.iter().any(|cause| cause.rule == "smaller_requests");
+        (of_device.iter().filter(found).count(), of_requests, smaller)
+    };
+    assert_eq!(rules(&run), (2, 1, true));
+    for trial in run.trials.iter_mut().filter(|trial| trial.cell == 0) {
+        trial.notes.push(Note { text: "ramp_time".to_owned(), kind: NoteKind::Ramp });
+    }
+    assert_eq!(rules(&run), (0, 0, true), "the size of a request needs no operations");
+}
+
+#[test]
 fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
     let mut run = run_with(&[("dev.write_bytes", 10.1, 10.04)]);
     for (job, bytes) in [("a", [0.1, 0.04]), ("b", [10.0, 10.0])] {
@@ -352,6 +378,7 @@ fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
         job: "a",
         operation: Operation::Counted,
         rate: None,
+        ramp: false,
     };
     let ratio =
         source.ratio(&["dev.write_bytes"], &["write.io_bytes"], "amplification", Unit::Count).unwrap();
