@@ -81,7 +81,7 @@ pub use probed::{Ceiling, Saturation, best, ceilings, is_same_device, is_same_ma
 pub use progress::{Progress, decided, deciding, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
-pub use watching::{WatchingLoss, WatchingPrice, measured_again, watching_losses, watching_prices};
+pub use watching::{MOVED, WatchingLoss, WatchingPrice, measured_again, watching_losses, watching_prices};
 pub use why::{
     Cause, Evidence, Flame, Grade, LatencyPart, RequestStage, RequestTimes, Stack, Standing, Unsure,
     Watching, What, Why, flames, request_times, why,

@@ -28,6 +28,9 @@ const OUTSIDE: f64 = 0.05;
 /// Times of a run that watching surely made slower, or faster, by more are those of another run; a price less sure than this is not known.
 const DISTORTS: f64 = 0.05;
 
+/// Where the unwatched trials of the run that watches differ by more than this share from the explained run, the machine is another one.
+pub const MOVED: f64 = 0.25;
+
 /// What watching cost in one cell of the explained run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WatchingPrice {

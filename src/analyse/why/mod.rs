@@ -13,6 +13,7 @@ mod flames;
 mod latency;
 #[cfg(test)]
 mod made_pair;
+mod moved;
 mod names;
 mod pair;
 mod rules;

@@ -13,6 +13,7 @@ use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
 use super::super::table::Table;
 use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
+use super::moved::has_moved;
 use super::names::{PREEMPTED, RUN_WAIT, WAITS_LOST, WATCHED};
 use super::source::Source;
 use crate::record::{Direction, Factor, NoteKind, Run, Unit};
@@ -61,7 +62,7 @@ pub(super) struct Watched<'a> {
     pub(super) source: Source<'a>,
     watching: Watching,
     /// What was counted is of all that the budget's workers did and of nothing else: not of a job beside others, of threads of the kernel that
-    /// work for them, or of the time before they are counted.
+    /// work for them, or of the time before they are counted. It was of the machine whose difference is explained.
     whole: bool,
     /// Watching made the trials in which the block layer was watched so slow that the times of requests are too long.
     pub(super) requests_distorted: bool,
@@ -92,7 +93,8 @@ impl<'a> Pair<'a> {
         let rate = budget.and_then(|budget| budget.rate.as_deref());
         let ramp = [base, cand].iter().any(|cell| share_with_note(run, *cell, NoteKind::Ramp) > 0.0);
         let own = Source { table, cells: [base, cand], beside: None, job, operation, rate, ramp };
-        let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(run, own));
+        let watched =
+            by.and_then(|by| Watched::of(by, (own, budget), &levels)).or_else(|| Watched::own(run, own));
         let mut pair = Pair {
             metric: of.metric.name.clone(),
             arms,
@@ -389,8 +391,12 @@ impl<'a> WatchedRun<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// The watched twins of these two cells in another run; `own` are the cells of the run itself.
-    fn of(by: &'a WatchedRun<'a>, own: Source<'a>, levels: &[Vec<(&str, &str)>; 2]) -> Option<Watched<'a>> {
+    /// The watched twins of these two cells in another run; `own` are the cells of the run itself, with the sum that is explained.
+    fn of(
+        by: &'a WatchedRun<'a>,
+        (own, sum): (Source<'a>, Option<&Budget>),
+        levels: &[Vec<(&str, &str)>; 2],
+    ) -> Option<Watched<'a>> {
         let named = &by.run.design.explains.as_ref()?.factor;
         let factor = by.run.design.factors.iter().find(|factor| factor.name == *named)?;
         let cells = |watched: &str| {
@@ -418,7 +424,10 @@ impl<'a> Watched<'a> {
             distorted: price.is_some_and(|price| price.is_distorted),
         };
         let requests_distorted = by.price(of_requests, levels).is_some_and(|price| price.is_distorted);
-        let whole = is_whole(by.run, source);
+        let unwatched = factor.levels.first().and_then(|level| cells(level));
+        let unwatched = unwatched.map(|cells| Source { table: &by.table, cells, beside: None, ..own });
+        let moved = sum.zip(unwatched).is_some_and(|(sum, again)| has_moved(&sum.total, &again));
+        let whole = is_whole(by.run, source) && !moved;
         (rounds > 0).then_some(Watched { source, watching, whole, requests_distorted })
     }
 

@@ -386,6 +386,22 @@ fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
 }
 
 #[test]
+fn what_another_machine_watched_is_no_part_of_the_sum() {
+    let run = run_with(&[]);
+    let analysis = analyse(&run, &Options::default());
+    let of = |walls: [f64; 2]| {
+        let mut watched = watched_run(1.0);
+        add(&mut watched, "workers.wall", |cell| walls[cell as usize % 2]);
+        let why = why(&run, &analysis, Some(&watched)).remove(0);
+        let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
+        (lock.grade, lock.part.is_some(), why.causes.iter().any(|cause| cause.rule == "storage_wait"))
+    };
+    assert_eq!(of([1.1, 2.2]), (Grade::AccountsFor, true, false));
+    assert_eq!(of([1.5, 2.5]), (Grade::GoesWith, false, true), "slower");
+    assert_eq!(of([1.0, 1.5]), (Grade::GoesWith, false, true), "half of the difference is left");
+}
+
+#[test]
 fn a_watched_run_of_other_cells_is_left_alone() {
     let (run, mut watched) = (run_with(&[]), watched_run(1.0));
     watched.design.factors[1].levels[1] = "2".to_owned();

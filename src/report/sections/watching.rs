@@ -5,7 +5,8 @@
 
 use super::Material;
 use crate::analyse::{
-    self, Comparison, Interval, WatchingLoss, WatchingPrice, measured_again, watching_losses, watching_prices,
+    self, Comparison, Interval, MOVED, WatchingLoss, WatchingPrice, measured_again, watching_losses,
+    watching_prices,
 };
 use crate::record::Run;
 use crate::report::document::Document;
@@ -15,8 +16,6 @@ use crate::report::verdict_words::verdict_word;
 use crate::report::words::{NBSP, Names, change, count, effect_decimals, interval, percent, shown_change};
 use crate::units::format_number;
 
-/// A baseline that moved by this share of what it was is told.
-const MOVED: f64 = 0.25;
 /// Cells with a line of their own.
 const MOST_LINES: usize = 3;
 
