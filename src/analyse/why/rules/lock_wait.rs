@@ -1,7 +1,8 @@
 //! Waits for a lock, by its kind and by the function that wants it.
 //!
 //! Needs: `--observe locks`. Concludes: the time that operations wait there. Waiters that sleep are a part of the sleep; waiters that spin
-//! are processor time already, and go with the difference, as do those for a mutex, who spin first and sleep then. Silent where the waits
+//! are processor time already, and go with the difference, as do those for a mutex, who spin first and sleep then, and those that are less
+//! than half of the sleep in that function, which is told as such. Silent where the waits
 //! differ by less than what matters.
 
 use super::super::super::budget::BudgetPart;
@@ -9,6 +10,7 @@ use super::super::cause::{Cause, What};
 use super::super::names::{LOCK_WAITS_AT, LOCKS_AT, LONGEST_WAIT_AT, only_sleeps, spins};
 use super::super::pair::Pair;
 use super::rule::Rule;
+use super::storage_wait::is_told_by_a_lock;
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "lock_wait", find };
@@ -17,7 +19,9 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let mut causes = pair.places(RULE.name, LOCKS_AT, |place| {
         let (kind, caller) = place.split_once('.')?;
         let what = What::Lock { kind: kind.to_owned(), caller: caller.to_owned(), spins: spins(kind) };
-        Some((what, only_sleeps(kind).then_some(BudgetPart::Asleep)))
+        // Of a longer sleep in the function it has a part that nobody counts apart.
+        let is_asleep = only_sleeps(kind) && is_told_by_a_lock(pair, caller);
+        Some((what, is_asleep.then_some(BudgetPart::Asleep)))
     });
     let Some(watched) = &pair.watched else { return causes };
     for cause in &mut causes {

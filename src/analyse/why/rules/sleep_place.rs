@@ -1,26 +1,25 @@
 //! Sleep at one place of the kernel that is neither a flush nor a commit nor a lock that was watched.
 //!
 //! Needs: `--observe waits`. Concludes: the time that workers sleep in that function, a part of the sleep, or of waiting for storage where
-//! that is counted. Silent about places at which a watched lock is waited for that only sleeps, and where the sleep differs by less than
+//! that is counted. Silent about places at which half of the sleep or more is for a watched lock whose waiters only sleep, and where the sleep differs by less than
 //! what matters.
 
 use super::super::cause::{Cause, What};
 use super::super::names::{LOCKS_WATCHED, Place, WAITS_AT, is_mutex, place};
 use super::super::pair::Pair;
 use super::rule::{Rule, add_waker};
-use super::storage_wait::{lock_callers, part_here};
+use super::storage_wait::{is_told_by_a_lock, part_here};
 
 pub(super) const RULE: Rule = Rule { name: "sleep_place", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let Some(watched) = &pair.watched else { return Vec::new() };
     let locks_watched = watched.source.rounds_with(&[LOCKS_WATCHED]) > 0;
-    let callers = lock_callers(pair);
     let mut causes = pair.places(RULE.name, WAITS_AT, |function| {
         let told = match place(function) {
             Place::Flush | Place::Commit => true,
             Place::Lock => locks_watched && !is_mutex(function),
-            Place::Other => callers.iter().any(|caller| caller == function),
+            Place::Other => is_told_by_a_lock(pair, function),
         };
         let what = What::Sleep { at: function.to_owned() };
         (!told).then(|| (what, Some(part_here(pair, function))))
@@ -56,6 +55,18 @@ mod tests {
         let less = [(&*most, 0.6, 0.1)];
         let causes = found(&[WATCHED, sleep, less[0]], "sleep_place");
         assert_eq!(causes[0].evidence.len(), 1, "it moves the other way");
+    }
+
+    #[test]
+    fn a_lock_that_has_little_of_a_sleep_does_not_hide_it() {
+        let of = |locked: f64| {
+            let lock = ("locks.at.rwsem_W.f", 0.0, locked);
+            let seen = [WATCHED, ("locks.lost", 0.0, 0.0), lock, ("waits.at.f", 0.0, 0.7)];
+            let part = |rule: &str| found(&seen, rule).first().map(|cause| cause.part.is_some());
+            (part("sleep_place"), part("lock_wait"))
+        };
+        assert_eq!(of(0.5), (None, Some(true)));
+        assert_eq!(of(0.1), (Some(true), Some(false)), "the lock's time is in the sleep");
     }
 
     #[test]

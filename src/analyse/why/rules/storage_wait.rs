@@ -10,6 +10,9 @@ use super::super::pair::Pair;
 use super::rule::{Rule, add_waker, agrees, is_noise, rest};
 use crate::record::Unit;
 
+/// This share of a sleep is most of it.
+const MOST: f64 = 0.5;
+
 pub(super) const RULE: Rule = Rule { name: "storage_wait", find };
 
 fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
@@ -56,10 +59,8 @@ pub(super) fn sleeps_at(
     what: fn(String) -> What,
     took: &str,
 ) -> Vec<Cause> {
-    let callers = lock_callers(pair);
     let mut causes = pair.places(rule, WAITS_AT, |function| {
-        let is_lock = callers.iter().any(|caller| caller == function);
-        (place(function) == of && !is_lock)
+        (place(function) == of && !is_told_by_a_lock(pair, function))
             .then(|| (what(function.to_owned()), Some(part_here(pair, function))))
     });
     let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(took, Unit::Seconds));
@@ -71,11 +72,26 @@ pub(super) fn sleeps_at(
     causes
 }
 
-/// The functions at which a watched lock is waited for that only sleeps: the same sleep, seen by two observers.
-pub(super) fn lock_callers(pair: &Pair<'_>) -> Vec<String> {
-    let places = pair.watched.as_ref().map(|watched| watched.source.below(LOCKS_AT)).unwrap_or_default();
-    let locks = places.iter().filter_map(|place| place.split_once('.'));
-    locks.filter(|(kind, _)| only_sleeps(kind)).map(|(_, caller)| caller.to_owned()).collect()
+/// Whether the sleep in a function is mostly that for locks whose waiters only sleep, in both arms: the same sleep, seen by two observers.
+/// Then the lock has it, else the function: never both.
+pub(super) fn is_told_by_a_lock(pair: &Pair<'_>, function: &str) -> bool {
+    let Some(source) = pair.watched.as_ref().map(|watched| watched.source) else { return false };
+    let is_here = |place: &&String| {
+        place.split_once('.').is_some_and(|(kind, caller)| only_sleeps(kind) && caller == function)
+    };
+    let places = source.below(LOCKS_AT);
+    let locks: Vec<String> =
+        places.iter().filter(is_here).map(|place| format!("{LOCKS_AT}{place}")).collect();
+    if locks.is_empty() {
+        return false;
+    }
+    let locks: Vec<&str> = locks.iter().map(String::as_str).collect();
+    // Where nobody saw the sleep, the lock alone tells of it.
+    let Some(slept) = source.plain(&format!("{WAITS_AT}{function}"), Unit::Seconds) else { return true };
+    let is_most = |locked: Evidence| {
+        locked.baseline >= MOST * slept.baseline && locked.candidate >= MOST * slept.candidate
+    };
+    source.ratio(&locks, &[], function, Unit::Seconds).is_some_and(is_most)
 }
 
 /// The part of the budget that a sleep in a function belongs to: where waiting for storage is not counted, it is in the other sleep.
