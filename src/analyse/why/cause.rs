@@ -35,6 +35,9 @@ pub struct Why {
     /// tell it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<(LatencyPart, BudgetLine)>,
+    /// What else is true of the times of requests among these.
+    #[serde(skip_serializing_if = "OfRequests::is_plain")]
+    pub requests: OfRequests,
     /// What the trials were watched for; `None`: for what every trial counts only.
     pub watching: Option<Watching>,
     /// The causes: those that account for time first, the longest first, then what goes with the difference, then what may be.
@@ -90,6 +93,23 @@ pub enum LatencyPart {
     Sync,
     /// The 99th percentile of a stage of the requests of its direction, which stands beside a quantile.
     Requests(RequestStage),
+}
+
+/// What a reader must know of times of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OfRequests {
+    /// They were measured while watching the block layer cost too much.
+    pub distorted: bool,
+    /// They are of all jobs of the trial, and the row is one of them.
+    pub of_all_jobs: bool,
+}
+
+impl OfRequests {
+    /// Whether there is nothing to know.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == OfRequests::default()
+    }
 }
 
 /// A large part of the difference that no cause names: it is not told from 0, or less than matters.

@@ -6,7 +6,7 @@
 
 use super::super::budget::BudgetLine;
 use super::super::comparison::Interval;
-use super::cause::{LatencyPart, RequestStage};
+use super::cause::{LatencyPart, OfRequests, RequestStage};
 use super::pair::Pair;
 use super::source::Source;
 use crate::record::Unit;
@@ -43,10 +43,27 @@ fn of_requests(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
     let direction = named(&pair.metric).map(|(direction, ..)| direction);
     let Some((direction, watched)) = direction.zip(pair.watched.as_ref()) else { return Vec::new() };
     let of = |stage: RequestStage| {
-        let metric = format!("blocks.{direction}.{}.p99", stage.name());
+        let metric = p99(direction, stage);
         Some((LatencyPart::Requests(stage), time(&watched.source, &metric, Unit::Seconds)?))
     };
     STAGES.into_iter().filter_map(of).collect()
+}
+
+/// What else is true of these.
+pub(super) fn requests(pair: &Pair<'_>) -> OfRequests {
+    let Some(((direction, ..), watched)) = named(&pair.metric).zip(pair.watched.as_ref()) else {
+        return OfRequests::default();
+    };
+    let is_of_all_jobs = |stage: &RequestStage| watched.source.is_of_all_jobs(&[&p99(direction, *stage)]);
+    let of_all_jobs = STAGES.iter().any(is_of_all_jobs);
+    match of_requests(pair).is_empty() || !is_of_the_tail(&pair.metric) {
+        true => OfRequests::default(),
+        false => OfRequests { distorted: watched.requests_distorted, of_all_jobs },
+    }
+}
+
+fn p99(direction: &str, stage: RequestStage) -> String {
+    format!("blocks.{direction}.{}.p99", stage.name())
 }
 
 /// The parts of one whose job has a pace.
@@ -96,6 +113,7 @@ mod tests {
     use super::super::cause::Grade;
     use super::super::made_pair::{explained, run_with};
     use super::*;
+    use crate::record::{Metric, Note, NoteKind};
 
     /// What is found of a job with or without a pace whose service takes 200 µs longer.
     fn found(paced: bool, primary: &str) -> Vec<(LatencyPart, i64)> {
@@ -143,6 +161,27 @@ mod tests {
             panic!("{why:?}")
         };
         assert!((time.difference_ns.estimate - 270_000.0).abs() < 3_000.0, "{time:?}");
+    }
+
+    #[test]
+    fn of_requests_it_is_said_whose_they_are_and_whether_they_are_distorted() {
+        let mut run = run_with(&[
+            ("write.clat_ns.p99", 100_000.0, 400_000.0),
+            ("blocks.lost", 0.0, 0.0),
+            ("blocks.write.d2c.p99", 80e-6, 350e-6),
+        ]);
+        run.design.primary = Some("write.clat_ns.p99".to_owned());
+        assert_eq!(explained(&run).requests, OfRequests::default());
+        for trial in &mut run.trials {
+            trial.notes.push(Note { text: "too slow".to_owned(), kind: NoteKind::Distorting });
+        }
+        let distorted = OfRequests { distorted: true, of_all_jobs: false };
+        assert_eq!(explained(&run).requests, distorted);
+        let of_job = |metric: &&mut Metric| !metric.name.starts_with("blocks.");
+        run.metrics.iter_mut().filter(of_job).for_each(|metric| metric.job = "a".to_owned());
+        assert_eq!(explained(&run).requests, OfRequests { of_all_jobs: true, ..distorted });
+        run.design.primary = Some("write.bw".to_owned());
+        assert_eq!(explained(&run).requests, OfRequests::default(), "no request is told of");
     }
 
     #[test]

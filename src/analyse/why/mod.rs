@@ -23,7 +23,9 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-pub use cause::{Cause, Evidence, Grade, LatencyPart, RequestStage, Standing, Unsure, Watching, What, Why};
+pub use cause::{
+    Cause, Evidence, Grade, LatencyPart, OfRequests, RequestStage, Standing, Unsure, Watching, What, Why,
+};
 pub use flames::{Flame, Stack, flames};
 pub use stages::{RequestTimes, request_times};
 
@@ -82,6 +84,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         standing,
         is_better: of.is_better() == Some(true),
         latency: Vec::new(),
+        requests: OfRequests::default(),
         budget: budget.filter(is_known),
         of_mean: latency::is_of_the_tail(&of.metric.name),
         uncounted: budget.is_some_and(|at| !is_known(&at)),
@@ -124,6 +127,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         metric: pair.metric.clone(),
         is_better: pair.worse == 0,
         latency: latency::latency(pair),
+        requests: latency::requests(pair),
         unsure: match pair.budget.filter(|_| !nothing.of_mean) {
             Some(budget) => unsure(pair, budget, &causes),
             None => Vec::new(),

@@ -9,7 +9,7 @@ use crate::units::{Scale, Unit};
 
 /// One line a part.
 pub(super) fn lines(why: &Why) -> Vec<String> {
-    why.latency.iter().map(|(part, time)| line(&why.metric, *part, time)).collect()
+    why.latency.iter().map(|(part, time)| line(why, *part, time)).collect()
 }
 
 /// The service in a few words, for a line about the whole pair.
@@ -18,7 +18,8 @@ pub(super) fn brief(why: &Why) -> Option<String> {
     Some(format!("service {}", signed(time.difference_ns.estimate, &scale(time))))
 }
 
-fn line(metric: &str, part: LatencyPart, time: &BudgetLine) -> String {
+fn line(why: &Why, part: LatencyPart, time: &BudgetLine) -> String {
+    let metric = &why.metric;
     let statistic = metric.splitn(3, '.').last().unwrap_or_default();
     let name = match part {
         LatencyPart::Service => format!("of {metric}, service (clat_ns.{statistic})"),
@@ -26,7 +27,9 @@ fn line(metric: &str, part: LatencyPart, time: &BudgetLine) -> String {
         LatencyPart::Sync => format!("beside it, a sync (sync.lat_ns.{statistic})"),
         LatencyPart::Requests(stage) => {
             let direction = metric.split('.').next().unwrap_or_default();
-            format!("beside it, p99 of {direction} requests {}", stages::name(stage))
+            let of_all = if why.requests.of_all_jobs { ", of all jobs" } else { "" };
+            let distorted = if why.requests.distorted { " (distorted by watching)" } else { "" };
+            format!("beside it, p99 of {direction} requests {}{of_all}{distorted}", stages::name(stage))
         }
     };
     let scale = scale(time);

@@ -3,8 +3,8 @@
 use super::why_latency;
 use super::why_words::{Room, brief, caption, causes, lines_of, unwatched_words};
 use crate::analyse::{
-    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, LatencyPart, Operation,
-    RequestStage, RowKey, Standing, Unsure, Watching, What, Why,
+    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, LatencyPart, OfRequests,
+    Operation, RequestStage, RowKey, Standing, Unsure, Watching, What, Why,
 };
 use crate::record::Direction;
 use crate::report::words::{NBSP, Names};
@@ -44,6 +44,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         uncounted: false,
         of_mean: false,
         latency: Vec::new(),
+        requests: OfRequests::default(),
         watching: None,
         causes,
         unnamed_ns: 0.0,
@@ -335,6 +336,10 @@ fn of_a_quantile_the_mean_is_told_as_such() {
             "beside it, p99 of write requests at the device (D2C): 1.00 ms → 3.00 ms, +2.00 ms [+1.90 ms, +2.10 ms]"
         ]
     );
+    let why = Why { requests: OfRequests { distorted: true, of_all_jobs: true }, ..why };
+    assert!(why_latency::lines(&why)[0].starts_with(
+        "beside it, p99 of write requests at the device (D2C), of all jobs (distorted by watching): "
+    ));
     assert!(super::why_choice::is_told(&Why { causes: Vec::new(), ..why }));
 }
 

@@ -19,7 +19,8 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
 mod tests {
     use super::super::super::super::budget::BudgetPart;
     use super::super::super::cause::Grade;
-    use super::super::super::made_pair::{found, ns};
+    use super::super::super::made_pair::{explained, found, ns, run_with};
+    use crate::record::{Note, NoteKind};
 
     const WATCHED: (&str, f64, f64) = ("waits.lost", 0.0, 0.0);
     const AT: &str = "waits.at.blkdev_issue_flush";
@@ -31,6 +32,18 @@ mod tests {
         assert_eq!((cause.grade, cause.part), (Grade::AccountsFor, Some(BudgetPart::Asleep)));
         assert!((ns(cause) - 7000).abs() < 60, "{cause:?}");
         assert_eq!(cause.evidence.len(), 2, "{cause:?}");
+    }
+
+    #[test]
+    fn the_time_of_flushes_is_distorted_where_watching_them_was_dear() {
+        let mut run =
+            run_with(&[WATCHED, ("blocks.lost", 0.0, 0.0), (AT, 0.1, 0.8), ("blocks.flush_time", 0.09, 0.7)]);
+        for trial in &mut run.trials {
+            trial.notes.push(Note { text: "too slow".to_owned(), kind: NoteKind::Distorting });
+        }
+        let causes = explained(&run).causes;
+        let flush = causes.iter().find(|cause| cause.rule == "flush_wait").unwrap();
+        assert_eq!(flush.evidence[1].metric, "blocks.flush_time an operation (distorted by watching)");
     }
 
     #[test]

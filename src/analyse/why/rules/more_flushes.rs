@@ -9,6 +9,7 @@ use super::super::names::{FLUSH_BIOS, FLUSH_TIME, FLUSHES};
 use super::super::pair::Pair;
 use super::super::source::Source;
 use super::rule::Rule;
+use super::storage_wait::watched_time;
 use crate::record::Unit;
 
 /// Fewer than this for each operation are no matter.
@@ -29,8 +30,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     if is_of_larger_operations(pair) {
         return Vec::new();
     }
-    let traced = pair.watched.as_ref().and_then(|watched| watched.source.each(FLUSH_TIME, Unit::Seconds));
-    let took = traced.or_else(|| pair.own.each("dev.flush_time", Unit::Seconds));
+    let took = watched_time(pair, FLUSH_TIME).or_else(|| pair.own.each("dev.flush_time", Unit::Seconds));
     let evidence = std::iter::once(found).chain(took.filter(|took| pair.costs(took))).collect();
     vec![Cause::new(RULE.name, Grade::GoesWith, What::MoreFlushes, evidence)]
 }

@@ -63,13 +63,22 @@ pub(super) fn sleeps_at(
         (place(function) == of && !is_told_by_a_lock(pair, function))
             .then(|| (what(function.to_owned()), Some(part_here(pair, function))))
     });
-    let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(took, Unit::Seconds));
+    let seen = watched_time(pair, took);
     for cause in &mut causes {
         let same_way = seen.clone().filter(|seen| agrees(cause, seen));
         cause.evidence.extend(same_way);
         add_waker(pair, cause);
     }
     causes
+}
+
+/// A time that observers saw, with a word where watching the block layer was too dear for it.
+pub(super) fn watched_time(pair: &Pair<'_>, name: &str) -> Option<Evidence> {
+    let watched = pair.watched.as_ref()?;
+    let seen = watched.source.each(name, Unit::Seconds)?;
+    let is_distorted = watched.requests_distorted && name.starts_with("blocks.");
+    let distorted = if is_distorted { " (distorted by watching)" } else { "" };
+    Some(Evidence { metric: format!("{}{distorted}", seen.metric), ..seen })
 }
 
 /// Whether the sleep in a function is mostly that for locks whose waiters only sleep, in both arms: the same sleep, seen by two observers.
