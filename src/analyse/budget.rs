@@ -6,7 +6,8 @@
 //! A worker is a thread or process that does the load. The time of all of them is a sum: user + kernel + waiting to run + waiting for
 //! storage + asleep otherwise, where the last is what the others leave of it. So the difference of two arms is a sum of differences, in
 //! each round exactly; their estimates, which do not follow single rounds that are far off, add up to the estimate of the whole but for what
-//! is called unexplained. Each interval holds 95 % by itself. The counters that cost nothing are those of getrusage(2), `/proc/PID/schedstat` and
+//! is called unexplained. Time that the kernel takes out of a running thread's (stolen, with `CONFIG_PARAVIRT_TIME_ACCOUNTING`; that of
+//! interrupts, with `CONFIG_IRQ_TIME_ACCOUNTING`) no part has: it is in the last. Each interval holds 95 % by itself. The counters that cost nothing are those of getrusage(2), `/proc/PID/schedstat` and
 //! delay accounting (Documentation/accounting/delay-accounting.rst).
 
 use std::collections::BTreeMap;

@@ -45,7 +45,8 @@ fn setting(pair: &Pair<'_>, difference: &FactDifference) -> Option<Cause> {
     (named && differ).then(|| Cause::new(RULE.name, Grade::GoesWith, what(), Vec::new()))
 }
 
-/// Stolen time is not a part of the budget: it is in processor time or in waiting to run, as the kernel has it.
+/// Stolen time is not a part of the budget by itself: it is in processor time or, with `CONFIG_PARAVIRT_TIME_ACCOUNTING`, which takes it out of
+/// that, in what is left as sleep; of a thread that waits to run it is in that wait.
 fn stolen_time(pair: &Pair<'_>) -> Option<Cause> {
     let time = pair.own.time(STEAL)?;
     let shown = pair.own.each(STEAL, Unit::Seconds)?;
