@@ -74,7 +74,7 @@ impl Observer for LocksObserver {
         }
     }
 
-    /// `locks.waits`, `locks.wait_time`, `locks.longest`, `locks.lost`; of each kind `locks.of.KIND` and of the places with the longest
+    /// `locks.waits`, `locks.wait_time`, `locks.longest`, `locks.lost`, `locks.lost_time`; of each kind `locks.of.KIND` and of the places with the longest
     /// sums `locks.at.KIND.CALLER` (s), `locks.waits_at.KIND.CALLER` and `locks.longest_at.KIND.CALLER`.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let Seen { sink: waits, lost, read } = Watch::seen(&mut self.watch, "locks are")?;
@@ -165,11 +165,13 @@ struct LockWaits {
     symbols: Symbols,
     begun: HashMap<u32, Vec<Begun>>,
     by_place: HashMap<(Kind, Option<Function>), Waited>,
+    /// How long those had waited of which nobody knows the end.
+    forgotten_ns: u64,
 }
 
 impl LockWaits {
     fn new(places: Places, symbols: Symbols) -> LockWaits {
-        LockWaits { places, symbols, begun: HashMap::new(), by_place: HashMap::new() }
+        LockWaits { places, symbols, begun: HashMap::new(), by_place: HashMap::new(), forgotten_ns: 0 }
     }
 
     fn begin(&mut self, event: &Event) -> Option<()> {
@@ -227,8 +229,9 @@ impl Sink for LockWaits {
         let _ = if event.watched == BEGIN { self.begin(event) } else { self.end(event) };
     }
 
-    fn hole(&mut self) {
-        self.begun.clear();
+    fn hole(&mut self, time_ns: u64) {
+        let begun = self.begun.drain().flat_map(|(_, begun)| begun);
+        self.forgotten_ns += begun.map(|begun| time_ns.saturating_sub(begun.at_ns)).sum::<u64>();
     }
 }
 
@@ -239,6 +242,7 @@ fn samples(waits: &LockWaits, lost: u64) -> Vec<Sample> {
         count("locks.waits", all.count),
         seconds("locks.longest", all.longest_ns),
         count("locks.lost", lost),
+        seconds("locks.lost_time", waits.forgotten_ns),
     ];
     let ranked = waits.ranked();
     for kind in KINDS {
@@ -328,8 +332,9 @@ mod tests {
             waits.take(&event);
         }
         waits.take(&begin(1, 6_000, 7, WRITE, &stack));
-        waits.hole();
+        waits.hole(6_700);
         waits.take(&end(1, 9_000, 7));
+        assert_eq!(waits.forgotten_ns, 700);
         assert_eq!(waits.all(), Waited { count: 1, sum_ns: 50, longest_ns: 50 });
     }
 

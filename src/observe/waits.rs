@@ -118,7 +118,7 @@ impl Observer for WaitsObserver {
         }
     }
 
-    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, and `waits.wakeup_time` where
+    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, `waits.lost_time`, and `waits.wakeup_time` where
     /// wakers are known; where functions have names, `waits.storage_time`, and of the places with the longest sums `waits.at.FUNCTION` (s),
     /// `waits.waits_at.FUNCTION`, `waits.longest_at.FUNCTION` and `waits.woken_at.FUNCTION.WAKER` (s).
     fn stop(&mut self) -> Result<Outcome, Unseen> {
@@ -172,13 +172,22 @@ struct Sleeps {
     left: HashMap<u32, Left>,
     /// By addresses, which have names only at the end: there are few stacks, and many sleeps.
     by_stack: HashMap<Vec<u64>, Slept>,
+    /// How long sleepers had slept of which nobody knows the end, in ns, by stack.
+    forgotten_ns: HashMap<Vec<u64>, u64>,
     preempted: Waited,
 }
 
 impl Sleeps {
     fn new(state: Place, wakers: Option<Wakers>, symbols: Symbols) -> Sleeps {
-        let (left, by_stack) = (HashMap::new(), HashMap::new());
-        Sleeps { state, wakers, symbols, left, by_stack, preempted: Waited::default() }
+        Sleeps {
+            state,
+            wakers,
+            symbols,
+            left: HashMap::new(),
+            by_stack: HashMap::new(),
+            forgotten_ns: HashMap::new(),
+            preempted: Waited::default(),
+        }
     }
 
     /// The function that a stack waits at.
@@ -227,6 +236,7 @@ impl Sleeps {
         let is_for_storage = |stack: &[u64]| self.is_for_storage(stack) && !is_idle(self.place(stack));
         let for_storage = self.by_stack.iter().filter(|(stack, _)| is_for_storage(stack));
         let for_storage = Waited::sum(for_storage.map(|(_, slept)| &slept.all));
+        let forgotten = self.forgotten_ns.iter().filter(|(stack, _)| !is_idle(self.place(stack)));
         let mut places: Vec<(String, Waited)> =
             busy.into_iter().map(|(place, waited)| (place.to_owned(), waited)).collect();
         rank(&mut places);
@@ -237,6 +247,7 @@ impl Sleeps {
             seconds("waits.idle_time", idle.sum_ns),
             seconds("waits.preempted_time", self.preempted.sum_ns),
             count("waits.lost", lost),
+            seconds("waits.lost_time", forgotten.map(|(_, ns)| ns).sum()),
         ];
         if self.symbols.are_known() {
             samples.push(seconds("waits.storage_time", for_storage.sum_ns));
@@ -316,8 +327,12 @@ impl Sink for Sleeps {
         }
     }
 
-    fn hole(&mut self) {
-        self.left.clear();
+    fn hole(&mut self, time_ns: u64) {
+        for left in self.left.drain().map(|(_, left)| left) {
+            if let Some(stack) = left.asleep {
+                *self.forgotten_ns.entry(stack).or_default() += time_ns.saturating_sub(left.at_ns);
+            }
+        }
     }
 }
 
@@ -416,13 +431,17 @@ mod tests {
     fn a_sleep_of_which_events_were_lost_is_none() {
         let mut sleeps = sleeps();
         sleeps.take(&leaves(1, 100, 2, &[0x2010]));
-        sleeps.hole();
+        sleeps.take(&leaves(2, 100, 2, &[0xa010]));
+        sleeps.take(&leaves(3, 100, 0x100, &[0x2010]));
+        sleeps.hole(1_100);
         sleeps.take(&back(1, 20_000_100));
         sleeps.take(&leaves(1, 20_000_200, 2, &[0x2010]));
         sleeps.take(&back(1, 20_000_250));
         let samples = sleeps.samples(3);
         let slept = samples.iter().find(|sample| sample.metric.name == "waits.sleep_time").unwrap();
         assert!((slept.value - 50e-9).abs() < 1e-12, "{slept:?}");
+        let lost = samples.iter().find(|sample| sample.metric.name == "waits.lost_time").unwrap();
+        assert!((lost.value - 1e-6).abs() < 1e-12, "neither idle nor ready to run: {lost:?}");
     }
 
     #[test]

@@ -28,11 +28,12 @@ const OF_EXTENTS: [&str; 7] = [
 /// What `--observe cpu` adds, besides parts of the kernel.
 const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kernel_time"];
 /// What `--observe locks` adds, besides kinds and places.
-const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
+const OF_LOCKS: [&str; 5] =
+    ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost", "locks.lost_time"];
 /// What `--observe waits` adds, besides places.
-const OF_WAITS: [&str; 8] = [
+const OF_WAITS: [&str; 9] = [
     "waits.sleep_time", "waits.storage_time", "waits.sleeps", "waits.longest", "waits.idle_time",
-    "waits.preempted_time", "waits.wakeup_time", "waits.lost",
+    "waits.preempted_time", "waits.wakeup_time", "waits.lost", "waits.lost_time",
 ];
 /// What `--observe blocks` adds; the second half only where the device had such requests.
 const OF_BLOCKS: [&str; 47] = [

@@ -442,20 +442,24 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// Of an observer's events more than this share lost, and its times are no parts of a sum: the arm with more events loses more.
+/// Of an observer's events, or of its time, more than this share lost, and its times are no parts of a sum: the arm with more events loses
+/// more, and one lost event forgets all waits that are under way.
 const MOST_LOST: f64 = 0.01;
 
 /// Whether the observer of a metric lost too many events in either arm.
 fn loses_events(source: Source<'_>, metric: &str) -> bool {
     let observer = metric.split('.').next().unwrap_or_default();
-    let seen = match observer {
-        "waits" => "waits.sleeps",
-        "locks" => "locks.waits",
-        "cpu" => "cpu.samples",
+    let (seen, time) = match observer {
+        "waits" => ("waits.sleeps", "waits.sleep_time"),
+        "locks" => ("locks.waits", "locks.wait_time"),
+        "cpu" => ("cpu.samples", "cpu.kernel_time"),
         _ => return false,
     };
-    let lost = source.ratio(&[&format!("{observer}.lost")], &[seen], "events lost", Unit::Count);
-    lost.is_some_and(|lost| lost.baseline.max(lost.candidate) > MOST_LOST)
+    let loses = |(lost, of): (&str, &str)| {
+        let lost = source.ratio(&[&format!("{observer}.{lost}")], &[of], lost, Unit::Count);
+        lost.is_some_and(|lost| lost.baseline.max(lost.candidate) > MOST_LOST)
+    };
+    [("lost", seen), ("lost_time", time)].into_iter().any(loses)
 }
 
 /// Whether observers counted what the budget counts.

@@ -386,6 +386,18 @@ fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
 }
 
 #[test]
+fn waits_that_were_forgotten_are_no_small_share_of_the_sum() {
+    let of = |forgotten: f64| {
+        let lost =
+            [("waits.lost", 0.0, 1.0), ("waits.sleeps", 1e5, 1e5), ("waits.lost_time", 0.0, forgotten)];
+        let seen = [("waits.sleep_time", 0.1, 0.8), ("waits.at.__iomap_dio_rw", 0.1, 0.8)];
+        let why = explained(&run_with(&[&lost[..], &seen].concat()));
+        why.causes.iter().find(|cause| cause.rule == "sleep_place").unwrap().grade
+    };
+    assert_eq!((of(0.004), of(0.2)), (Grade::AccountsFor, Grade::GoesWith), "one event was lost");
+}
+
+#[test]
 fn what_another_machine_watched_is_no_part_of_the_sum() {
     let run = run_with(&[]);
     let analysis = analyse(&run, &Options::default());

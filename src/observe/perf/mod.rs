@@ -118,8 +118,8 @@ pub(in crate::observe) trait Sink: Send + 'static {
     /// One event.
     fn take(&mut self, event: &Event);
 
-    /// Events were lost: what has begun may have ended unseen.
-    fn hole(&mut self) {}
+    /// Events were lost before this time: what has begun may have ended unseen.
+    fn hole(&mut self, _time_ns: u64) {}
 }
 
 /// What came of it.
@@ -381,7 +381,7 @@ impl Waiting {
                 false => self.read.with_stack += 1,
             }
             if event.is_hole {
-                sink.hole();
+                sink.hole(event.time_ns);
             } else if family.has(&event) {
                 sink.take(&event);
             }
@@ -400,7 +400,7 @@ mod tests {
             self.0.push(event.time_ns);
         }
 
-        fn hole(&mut self) {
+        fn hole(&mut self, _time_ns: u64) {
             self.0.push(0);
         }
     }
