@@ -16,7 +16,7 @@ use super::perf::{
     io_uring_note, is_io_urings_thread, lost_note,
 };
 use super::{Observer, Unseen};
-use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
+use crate::record::{Folded, KeptFile, Note, NoteKind, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
 const HERTZ: u64 = 331;
@@ -126,6 +126,31 @@ impl Observer for CpuObserver {
     fn files(&mut self) -> Vec<KeptFile> {
         self.stacks.take().into_iter().collect()
     }
+}
+
+/// Samples stand for all processor time where they have at least this share of it, or lack less than this.
+const SAMPLED: f64 = 0.8;
+const LEAST_UNSAMPLED_S: f64 = 0.5;
+
+/// What is said where the samples of a trial with these figures lack much of its processor time: each thread's clock begins with a whole
+/// period, so that a process that ends sooner has none.
+pub(super) fn unsampled_note(samples: &[Sample]) -> Option<Note> {
+    let sum = |name: &str| {
+        let named = samples.iter().filter(|sample| sample.metric.name == name);
+        let whole = named.clone().find(|sample| sample.metric.job.is_empty()).map(|sample| sample.value);
+        whole.or_else(|| named.map(|sample| sample.value).reduce(|sum, value| sum + value))
+    };
+    // Of a user who sees no samples in the kernel something else is said.
+    let seen_s = sum("cpu.user_time")? + sum("cpu.kernel_time")?;
+    let all_s = sum("usr_cpu")? + sum("sys_cpu")?;
+    (seen_s < SAMPLED * all_s && all_s - seen_s > LEAST_UNSAMPLED_S).then(|| Note {
+        text: format!(
+            "cpu: its samples have {:.0} % of the processor time of this trial, as where many processes end within 3 ms, before \
+             their first sample: its figures are too small",
+            100.0 * seen_s / all_s
+        ),
+        kind: NoteKind::Beside,
+    })
 }
 
 /// Counts samples by stack.
@@ -342,6 +367,25 @@ mod tests {
         assert!(told.iter().all(|(_, samples)| *samples == 80), "{told:?}");
         assert_eq!(told[0].0, "cpu.user_at.f0");
         assert_eq!(in_a_metric("a<b, c>"), "a<b__c>");
+    }
+
+    #[test]
+    fn many_processes_that_end_before_a_sample_are_told() {
+        let of = |user_s: f64, kernel_s: Option<f64>, jobs_s: [f64; 2]| {
+            let mut samples = vec![
+                Sample::new("", "cpu.user_time", Unit::Seconds, user_s),
+                Sample::new("", "sys_cpu", Unit::Seconds, 1.0),
+                Sample::new("a", "usr_cpu", Unit::Seconds, jobs_s[0]),
+                Sample::new("b", "usr_cpu", Unit::Seconds, jobs_s[1]),
+            ];
+            samples.extend(kernel_s.map(|time| Sample::new("", "cpu.kernel_time", Unit::Seconds, time)));
+            unsampled_note(&samples)
+        };
+        let note = of(1.0, Some(0.5), [1.0, 1.0]).unwrap();
+        assert!(note.kind == NoteKind::Beside && note.text.contains("have 50 % of"), "{note}");
+        assert_eq!(of(1.9, Some(0.6), [1.0, 1.0]), None, "five sixths");
+        assert_eq!(of(0.0, Some(0.8), [0.1, 0.1]), None, "too little");
+        assert_eq!(of(1.0, None, [1.0, 1.0]), None);
     }
 
     #[test]

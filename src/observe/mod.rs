@@ -159,6 +159,7 @@ pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
         }
     }
     outcome.samples.extend(observers.iter_mut().flat_map(|observer| observer.afterwards()));
+    outcome.notes.extend(cpu::unsampled_note(&outcome.samples));
 }
 
 fn add(seen: Outcome, outcome: &mut Outcome) {

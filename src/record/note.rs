@@ -31,7 +31,7 @@ pub enum NoteKind {
     WorkerThreads,
     /// It says that counts of a trial hold time before its operations are counted (`ramp_time`).
     Ramp,
-    /// It says that observers counted, or the budget lacks, threads that the other has.
+    /// It says that observers counted, or the budget lacks, threads that the other has, or that observers missed many.
     Beside,
     /// It is what the kernel said of a fault of its own.
     Fault,
