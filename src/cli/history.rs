@@ -14,7 +14,7 @@ use super::{Failure, local_time};
 use crate::analyse::{self, Verdict};
 use crate::history::{FEWEST_BEFORE, History, Series};
 use crate::import::{self, Input};
-use crate::record::{Run, RunState};
+use crate::record::{Run, RunState, Together};
 use crate::report::{Format, HistoryOf, history_json, history_page, history_text};
 use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
@@ -37,16 +37,16 @@ pub struct Args {
     /// The metric that decides [default: what decided the runs]
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
-    /// Only runs from this one on
+    /// Begin the history of this run's name at it; may be given for several names
     #[arg(long, value_name = "RUN")]
-    since: Option<i64>,
+    since: Vec<i64>,
     /// Only the last N runs
     #[arg(long, value_name = "N")]
     last: Option<usize>,
     /// The smallest difference that matters [default: what the runs say]
     #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
     delta: Option<f64>,
-    /// Chance of any false change among all series [default: what the runs say]
+    /// Chance of any false change among all series [default: the largest of the runs]
     #[arg(long, value_name = "5%|0.05", value_parser = parse_ratio)]
     alpha: Option<f64>,
     /// Exit with 3 when this holds of the newest run, or of the last change, which --since takes as accepted
@@ -81,6 +81,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(names(&runs)?);
     }
     let all = with_those_below(&args.names, &runs)?;
+    begin_a_history(args, &all, &runs)?;
     let of = |name: &String| of_name(args, &store, name, runs.clone(), all.len());
     let several = all.len() > 1;
     let (mut found, mut codes) = (Vec::new(), Vec::new());
@@ -94,8 +95,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     write(args, &found, several)?;
+    let latest = found.iter().filter_map(|one| one.together).map(|together| together.begun_unix_ns).max();
     for one in &found {
-        match one.gate(args) {
+        match one.gate(args, latest) {
             Err(error) if several => codes.push(report_error(&error.into())),
             code => codes.push(code?),
         }
@@ -117,6 +119,8 @@ struct Loaded {
     history: History,
     /// The newest run, which has not finished and is not in it.
     unfinished: Option<i64>,
+    /// What its newest run was run with.
+    together: Option<Together>,
 }
 
 /// Writes them as they were asked for.
@@ -177,13 +181,19 @@ fn of_name(
     runs.sort_by_key(|run| (run.started_unix_ns, run.id));
     let whole = runs.iter().filter(|run| is_whole(run)).count();
     let unfinished = runs.last().filter(|newest| !is_whole(newest)).map(|newest| newest.id);
-    if let Some(first) = args.since {
-        runs.drain(..place_of(first, &runs, name)?);
+    if let Some(first) = args.since.iter().filter_map(|first| place_of(*first, &runs)).max() {
+        runs.drain(..first);
     }
     runs.retain(is_whole);
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
-    if let Some(condition) = args.fail_if.filter(|_| whole == 1 && unfinished.is_none()) {
+    // Of several names one may be young, or have a new beginning.
+    let is_young = whole == 1 || (sharing > 1 && runs.len() == 1 && !args.since.is_empty());
+    if let Some(condition) = args.fail_if.filter(|_| is_young && unfinished.is_none()) {
         return Ok(Found::FirstNight(first_night(condition, name)));
+    }
+    if sharing > 1 && runs.len() == 1 && unfinished.is_none() {
+        terminal::tell(&format!("note: '{name}' has one finished run, and nothing before it"));
+        return Ok(Found::FirstNight(ExitCode::SUCCESS));
     }
     if runs.len() < 2 {
         let there = counted(whole as u64, "finished run");
@@ -193,11 +203,16 @@ fn of_name(
             "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
         ));
     }
-    let mut ways: Vec<(Option<String>, u64, u64)> = Vec::new();
+    let mut ways: Vec<(Option<String>, u64)> = Vec::new();
+    // The share that a run had among others of its command is nothing of its own.
+    let (mut alpha, mut together) = (0.0_f64, None);
     let mut arm = |run: &RunSummary| {
         let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
         let stop = &loaded.design.stop;
-        ways.push((loaded.design.primary.clone(), stop.delta.to_bits(), stop.alpha.to_bits()));
+        ways.push((loaded.design.primary.clone(), stop.delta.to_bits()));
+        together = loaded.design.together;
+        let share = together.map_or(1, |together| together.sharing_alpha);
+        alpha = alpha.max(stop.alpha * f64::from(share));
         Ok::<_, Failure>(Input::Run { label: format!("run {}", run.id), run: Box::new(loaded) })
     };
     let inputs = runs.iter().map(&mut arm).collect::<Result<Vec<_>, _>>()?;
@@ -205,7 +220,8 @@ fn of_name(
     let options = import::Options { primary: args.primary.clone(), ..import::Options::default() };
     let run = import::load(inputs, &options).map_err(Failure::request)?.run;
     check_primary(args.primary.as_ref().and(run.design.primary.as_deref()), &analyse::metrics_of(&run))?;
-    let wishes = analyse::Options { delta: args.delta, alpha: args.alpha, ..analyse::Options::default() };
+    let alpha = args.alpha.or(Some(alpha));
+    let wishes = analyse::Options { delta: args.delta, alpha, ..analyse::Options::default() };
     wishes.check(&run).map_err(Failure::request)?;
     let analysis = analyse::analyse(&run, &wishes);
     let history = History::of(&analysis, sharing);
@@ -215,7 +231,7 @@ fn of_name(
         ))
         .hint("--primary METRIC names one that they have; `assay metrics RUN` lists them"));
     }
-    Ok(Found::History(Box::new(Loaded { name: name.to_owned(), run, history, unfinished })))
+    Ok(Found::History(Box::new(Loaded { name: name.to_owned(), run, history, unfinished, together })))
 }
 
 impl Loaded {
@@ -229,8 +245,24 @@ impl Loaded {
         }
     }
 
-    /// What a gate makes of it.
-    fn gate(&self, args: &Args) -> Result<ExitCode, Failure> {
+    /// What a gate makes of it; `latest`: when the last command of several runs was begun.
+    fn gate(&self, args: &Args, latest: Option<u64>) -> Result<ExitCode, Failure> {
+        let begun = self.together.map(|together| together.begun_unix_ns);
+        if let Some(latest) = latest.filter(|latest| begun.is_some_and(|begun| begun < *latest)) {
+            let newest = self.history.series.iter().find_map(|series| series.points.last());
+            let newest = newest.map_or("its newest run", |point| point.run.as_str());
+            let when = local_time::minute(latest).map(|time| format!(", begun {time}")).unwrap_or_default();
+            let why =
+                format!("{} was not run with the others{when}: {newest} is of an earlier command", self.name);
+            match args.fail_if {
+                Some(_) => {
+                    return Err(Failure::tool(why).hint(
+                        "was its file there, and did the command come to it? assay delete takes runs of a job out that is no more",
+                    ));
+                }
+                None => terminal::tell(&format!("note: {why}")),
+            }
+        }
         if let Some(id) = self.unfinished {
             let why =
                 format!("run {id} of the name {}, the newest, has not finished: it is left out", self.name);
@@ -260,16 +292,27 @@ fn first_night(condition: FailIf, name: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Where the run of that number is among those of the name.
-fn place_of(first: i64, runs: &[RunSummary], name: &str) -> Result<usize, Failure> {
-    runs.iter().position(|run| run.id == first).ok_or_else(|| {
-        Failure::request(format!("--since {first}: no run of the name '{name}' has this number"))
-            .hint(format!("assay list --name {name} lists them"))
-    })
+/// Where the run of that number is among those of a name.
+fn place_of(first: i64, runs: &[RunSummary]) -> Option<usize> {
+    runs.iter().position(|run| run.id == first)
+}
+
+/// Refuses a beginning of a history that is not asked for.
+fn begin_a_history(args: &Args, names: &[String], runs: &[RunSummary]) -> Result<(), Failure> {
+    let is_one = |first: &&i64| runs.iter().any(|run| run.id == **first && names.contains(&run.name));
+    let Some(first) = args.since.iter().find(|first| !is_one(first)) else { return Ok(()) };
+    let named: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    let of = if let [name] = &named[..] {
+        format!("the name {name}")
+    } else {
+        format!("the names {}", named.join(", "))
+    };
+    Err(Failure::request(format!("--since {first}: no run of {of} has this number"))
+        .hint("assay list --name NAME lists the runs of a name"))
 }
 
 /// A gate must not look at another metric, or at another δ, because one run was made with them.
-fn judged_in_one_way(args: &Args, ways: &[(Option<String>, u64, u64)], name: &str) -> Result<(), Failure> {
+fn judged_in_one_way(args: &Args, ways: &[(Option<String>, u64)], name: &str) -> Result<(), Failure> {
     let Some(what) = judged_otherwise(args, ways) else { return Ok(()) };
     let why = format!("the runs called '{name}' were not all judged in one way: they differ in {what}");
     let hint = format!("{what} says what holds for all of them");
@@ -281,17 +324,14 @@ fn judged_in_one_way(args: &Args, ways: &[(Option<String>, u64, u64)], name: &st
 }
 
 /// The option that says of all runs what they say differently.
-fn judged_otherwise(args: &Args, ways: &[(Option<String>, u64, u64)]) -> Option<&'static str> {
-    let differ = |part: fn(&(Option<String>, u64, u64)) -> String| {
+fn judged_otherwise(args: &Args, ways: &[(Option<String>, u64)]) -> Option<&'static str> {
+    let differ = |part: fn(&(Option<String>, u64)) -> String| {
         ways.windows(2).any(|two| part(&two[0]) != part(&two[1]))
     };
     if args.primary.is_none() && differ(|way| way.0.clone().unwrap_or_default()) {
         return Some("--primary");
     }
-    if args.delta.is_none() && differ(|way| way.1.to_string()) {
-        return Some("--delta");
-    }
-    (args.alpha.is_none() && differ(|way| way.2.to_string())).then_some("--alpha")
+    (args.delta.is_none() && differ(|way| way.1.to_string())).then_some("--delta")
 }
 
 /// What ended by its own rule and has values.

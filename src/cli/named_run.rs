@@ -65,7 +65,7 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     }
 }
 
-/// The same words, with `night/` as the newest run of each name below it that has values; a directory or file of that name is itself.
+/// The same words, with `night/` as the newest run of each name below it; a directory or file of that name is itself.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 2: no run has such a name.
@@ -78,7 +78,7 @@ pub(super) fn with_those_below(database: &Database, words: &[String]) -> Result<
         }
         let store = database.read()?;
         let mut runs = store.list().map_err(|error| wrong(&error))?;
-        runs.retain(|run| run.explains.is_none() && run.name.starts_with(word) && counts(&store, run));
+        runs.retain(|run| run.explains.is_none() && run.name.starts_with(word) && !run.is_probe());
         let is_newest =
             |run: &&RunSummary| !runs.iter().any(|other| other.name == run.name && other.id > run.id);
         let newest: Vec<String> = runs.iter().filter(is_newest).map(|run| run.id.to_string()).collect();

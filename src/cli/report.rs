@@ -10,9 +10,9 @@ use super::failures::Failures;
 use super::judge::{judge, watched_run_of};
 use super::output::Output;
 use super::overview::{self, Reported};
-use super::{Failure, named_run, pictures};
+use super::{Failure, local_time, named_run, pictures};
 use crate::analyse;
-use crate::record::Run;
+use crate::record::{Run, RunState};
 use crate::report::{self, Detail, Document, Format, RenderOptions};
 use crate::store::Store;
 use crate::sys::terminal::{self, Form};
@@ -157,7 +157,20 @@ fn several(
     if args.pictures.is_some() {
         return Err(Failure::request("--pictures writes those of one run").hint("give one run").into());
     }
-    let failure = |run: &Run| run.failures().next().map(|_| "some trials failed".to_owned());
+    let begun = |run: &Run| run.design.together.map(|together| together.begun_unix_ns);
+    let latest = runs.iter().filter_map(|(_, run)| begun(run)).max();
+    let failure = |run: &Run| match run.state {
+        RunState::Interrupted => Some("interrupted".to_owned()),
+        _ if run.failures().next().is_some() => Some("some trials failed".to_owned()),
+        RunState::Failed => Some("it did not come to its end".to_owned()),
+        _ if begun(run) < latest && begun(run).is_some() => {
+            let when = run.started_unix_ns;
+            let when =
+                local_time::minute(when).map(|time| format!(": this is of {time}")).unwrap_or_default();
+            Some(format!("not run with the others{when}"))
+        }
+        _ => None,
+    };
     let reported = |(name, run): (String, Run)| Reported { name, failure: failure(&run), run: Some(run) };
     let all: Vec<Reported> = runs.into_iter().map(reported).collect();
     let format = format_of(args.format, &args.output)?;

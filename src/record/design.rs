@@ -74,6 +74,18 @@ pub struct Design {
     /// What a search needs besides; `None`: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisects: Option<Bisects>,
+    /// It is one of several runs of one command; `None`: it is run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
+}
+
+/// What several runs of one command have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Together {
+    /// When the command was begun, in nanoseconds since the epoch.
+    pub begun_unix_ns: u64,
+    /// So many of them share α: the run's own is that part of it.
+    pub sharing_alpha: u32,
 }
 
 /// A run that searches the step at which something became worse: its arms are the steps, the good end first and the bad end last, and most

@@ -19,7 +19,7 @@ mod probe;
 mod rows;
 mod trial;
 
-pub use design::{Bisects, Cell, Design, Explains, Factor, FailureRule, LeftOut, Order, StopRule};
+pub use design::{Bisects, Cell, Design, Explains, Factor, FailureRule, LeftOut, Order, StopRule, Together};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};

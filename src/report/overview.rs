@@ -57,10 +57,11 @@ impl Overview<'_> {
         self.parts.iter().filter_map(|part| part.document.as_ref())
     }
 
-    /// `3 runs, 4 comparisons: 1 slower by more than δ, 3 undecided; 1 run failed`.
+    /// `3 runs, 4 comparisons: 1 slower by more than δ, 3 undecided; 1 run failed, not finished or not run`.
     fn title(&self) -> String {
         let all: Vec<&Comparison> = self
             .documents()
+            .filter(|document| !document.run.aa)
             .flat_map(|document| &document.analysis.comparisons)
             .filter(|comparison| comparison.role == Role::Primary)
             .collect();
@@ -68,7 +69,7 @@ impl Overview<'_> {
         let found = if all.is_empty() { String::new() } else { format!(", {}", tally(&all)) };
         match self.parts.iter().filter(|part| part.failure.is_some()).count() {
             0 => format!("{runs}{found}"),
-            failed => format!("{runs}{found}; {} failed", counted(failed as u64, "run")),
+            some => format!("{runs}{found}; {} failed, not finished or not run", counted(some as u64, "run")),
         }
     }
 
@@ -115,14 +116,26 @@ impl Overview<'_> {
     /// What decides in all of them on one axis; `None`: they have not one δ, or there is nothing to draw.
     fn effects(&self) -> Option<Picture> {
         let delta = self.documents().next()?.analysis.delta;
+        let mut metrics =
+            self.documents().flat_map(effect_rows).map(|(comparison, _)| &comparison.metric.name);
+        let first = metrics.next();
+        let same_sides = metrics.all(|name| Some(name) == first);
         let of_run = |document| {
             let (run, rows): (&Document<'_>, _) = (document, effect_rows(document));
             let alone = rows.len() == 1;
-            let label = move |label: String| match alone {
-                true => one_line(&run.run.name),
-                false => format!("{} · {label}", one_line(&run.run.name)),
+            let label = move |comparison: &Comparison, label: String| {
+                let of_row = if alone { String::new() } else { format!(" · {label}") };
+                let metric = match same_sides {
+                    true => String::new(),
+                    false => format!(
+                        " · {}, {} is better",
+                        comparison.metric.name,
+                        comparison.metric.better.word()
+                    ),
+                };
+                format!("{}{of_row}{metric}", one_line(&run.run.name))
             };
-            rows.into_iter().map(move |(comparison, of_row)| (comparison, label(of_row)))
+            rows.into_iter().map(move |(comparison, of_row)| (comparison, label(comparison, of_row)))
         };
         let rows: Vec<(&Comparison, String)> = self.documents().flat_map(of_run).collect();
         let same = self.documents().all(|document| document.analysis.delta == delta);
@@ -156,7 +169,7 @@ impl OverviewPart<'_> {
             Block::Verdicts(verdicts) => Some(Block::Verdicts(verdicts.clone().unmarked())),
             _ => None,
         });
-        let failed = self.failure.map(|why| Block::List(List::of([format!("failed: {why}")])));
+        let failed = self.failure.map(|why| Block::List(List::of([why.to_owned()])));
         Section::new(
             "run",
             Heading::Named(title.to_owned(), number),

@@ -370,7 +370,15 @@ impl LineReader {
 
     fn include(&mut self, file: &str, place: Place, base_dir: &Path) {
         let path = base_dir.join(file);
-        let refusal = match std::fs::canonicalize(&path) {
+        let found = std::fs::canonicalize(&path);
+        // fio looks in the working directory first.
+        let other =
+            std::fs::canonicalize(file).ok().filter(|other| found.as_ref().is_ok_and(|found| found != other));
+        let refusal = match found {
+            _ if other.is_some() => Some(format!(
+                "there are {} and {file} in the working directory, which fio includes; give the path of one",
+                path.display()
+            )),
             Err(error) => Some(format!("cannot include {}: {error}", path.display())),
             Ok(full) if self.open.contains(&full) => Some(format!("{} includes itself", path.display())),
             Ok(_) if self.open.len() >= MAX_INCLUDE_DEPTH => {

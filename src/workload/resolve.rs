@@ -24,16 +24,15 @@ impl Workload {
     /// fio has, each with its place. [`WorkloadErrors::hint`] says what helps.
     pub fn resolve(file: &JobFile) -> Result<Workload, WorkloadErrors> {
         let mut problems = Vec::new();
-        let mut inherited: Vec<&Setting> = Vec::new();
+        let mut inherited: Vec<&[Setting]> = Vec::new();
         let mut workload = Workload::default();
         for section in &file.sections {
             if section.is_global() {
-                inherited.extend(&section.settings);
+                inherited.push(&section.settings);
                 continue;
             }
-            let settings: Vec<&Setting> = inherited.iter().copied().chain(&section.settings).collect();
             let before = problems.len();
-            let draft = collect(section, &settings, &mut problems);
+            let draft = collect(section, &inherited, &mut problems);
             if problems.len() == before {
                 match draft.finish(section) {
                     Ok(job) => workload.jobs.push(job),
@@ -62,66 +61,63 @@ impl Workload {
     }
 }
 
-/// Applies all settings of a job in order; what cannot be applied is added to `problems`.
-fn collect(section: &Section, settings: &[&Setting], problems: &mut Vec<Problem>) -> Draft {
-    let kb_base = kb_base(settings);
-    let mut draft = Draft::new(&section.name, section.place.line, kb_base);
-    for setting in settings {
-        let place = setting.place.clone();
-        let mut fault = |kind, message: String| {
-            // Messages quote the value whole.
-            let value = setting.value.as_deref().filter(|value| value.chars().count() > 60);
-            let message = value.map_or(message.clone(), |value| message.replace(value, &shortened(value)));
-            problems.push(Problem { place: place.clone(), kind, message });
-        };
-        let Some(option) = fio_option(&setting.name) else {
-            fault(ProblemKind::UnknownOption, unknown_option(&setting.name));
-            continue;
-        };
-        let value = setting.value.as_deref();
-        if option.takes == super::fio_options::Takes::Value && value.is_none_or(str::is_empty) {
-            fault(ProblemKind::BadValue, format!("{0} needs a value: {0}=...", setting.name));
-            continue;
-        }
-        match draft.apply(option.name, value) {
-            Some(Ok(())) => {}
-            Some(Err(Fault::Bad(message))) => {
-                fault(ProblemKind::BadValue, format!("{}: {message}", setting.name));
-            }
-            Some(Err(Fault::NotNative(what))) => {
-                fault(
-                    ProblemKind::NotNative,
-                    format!("{}: the native engine does not have {what}", setting.name),
-                );
-            }
-            None if is_tolerated(option.name, value) => {}
-            None => {
-                if let Some(FioRefusal { what, hint }) = refusal(setting) {
-                    fault(ProblemKind::Refused { hint }, what);
-                    continue;
-                }
-                let written =
-                    value.map_or_else(|| setting.name.clone(), |value| format!("{}={value}", setting.name));
-                fault(
-                    ProblemKind::NotNative,
-                    format!("{written}: the native engine does not have this option"),
-                );
-            }
-        }
+/// Applies all settings of a job in order, those of the globals above it first; what cannot be applied is added to `problems`.
+fn collect(section: &Section, inherited: &[&[Setting]], problems: &mut Vec<Problem>) -> Draft {
+    let mut draft = Draft::new(&section.name, section.place.line);
+    for settings in inherited.iter().copied().chain([&section.settings[..]]) {
+        draft.kb_base = kb_base(settings).unwrap_or(draft.kb_base);
+        settings.iter().for_each(|setting| apply(&mut draft, setting, problems));
     }
     draft
 }
 
-/// fio applies `kb_base` before all else. A bad value is reported where it is applied.
-fn kb_base(settings: &[&Setting]) -> u64 {
-    let last = settings.iter().rev().find(|setting| setting.name == "kb_base");
-    match last
-        .and_then(|setting| setting.value.as_deref())
-        .and_then(|value| number(value, 1024, 0, 1024).ok())
-    {
-        Some(1000) => 1000,
-        _ => 1024,
+fn apply(draft: &mut Draft, setting: &Setting, problems: &mut Vec<Problem>) {
+    let place = setting.place.clone();
+    let mut fault = |kind, message: String| {
+        // Messages quote the value whole.
+        let value = setting.value.as_deref().filter(|value| value.chars().count() > 60);
+        let message = value.map_or(message.clone(), |value| message.replace(value, &shortened(value)));
+        problems.push(Problem { place: place.clone(), kind, message });
+    };
+    let Some(option) = fio_option(&setting.name) else {
+        fault(ProblemKind::UnknownOption, unknown_option(&setting.name));
+        return;
+    };
+    let value = setting.value.as_deref();
+    if option.takes == super::fio_options::Takes::Value && value.is_none_or(str::is_empty) {
+        fault(ProblemKind::BadValue, format!("{0} needs a value: {0}=...", setting.name));
+        return;
     }
+    match draft.apply(option.name, value) {
+        Some(Ok(())) => {}
+        Some(Err(Fault::Bad(message))) => {
+            fault(ProblemKind::BadValue, format!("{}: {message}", setting.name));
+        }
+        Some(Err(Fault::NotNative(what))) => {
+            fault(
+                ProblemKind::NotNative,
+                format!("{}: the native engine does not have {what}", setting.name),
+            );
+        }
+        None if is_tolerated(option.name, value) => {}
+        None => {
+            if let Some(FioRefusal { what, hint }) = refusal(setting) {
+                fault(ProblemKind::Refused { hint }, what);
+                return;
+            }
+            let written =
+                value.map_or_else(|| setting.name.clone(), |value| format!("{}={value}", setting.name));
+            fault(ProblemKind::NotNative, format!("{written}: the native engine does not have this option"));
+        }
+    }
+}
+
+/// fio applies the `kb_base` of a section before all else in it, and to no other section's lines. A bad value is reported where it is
+/// applied.
+fn kb_base(settings: &[Setting]) -> Option<u64> {
+    let last = settings.iter().rev().find(|setting| setting.name == "kb_base")?;
+    let given = last.value.as_deref().and_then(|value| number(value, 1024, 0, 1024).ok());
+    Some(if given == Some(1000) { 1000 } else { 1024 })
 }
 
 #[cfg(test)]

@@ -63,7 +63,14 @@ fn the_last_share_of_a_mix_holds() {
 fn kilobase_holds_for_the_whole_job() {
     assert_eq!(job("bs=1k\nkb_base=1000").min_block(), 1000);
     assert_eq!(job("size=3mib").size, Some(3_000_000));
-    assert_eq!(jobs("[global]\nkb_base=1000\nsize=3k\nbs=1\n[a]\n[b]\nkb_base=1024\n")[1].size, Some(3072));
+}
+
+/// The sizes that fio 3.33 writes: each section's lines are read with the base that is known there.
+#[test]
+fn kilobase_of_a_section_is_not_for_what_it_inherits() {
+    let text = "[global]\nkb_base=1000\nsize=3k\nbs=1\n[a]\n[b]\nkb_base=1024\n[global]\nkb_base=1024\nsize=5k\n[c]\n[global]\nkb_base=1000\n[d]\n";
+    let sizes: Vec<Option<u64>> = jobs(text).iter().map(|job| job.size).collect();
+    assert_eq!(sizes, [3000, 3000, 5120, 5120].map(Some));
 }
 
 #[test]

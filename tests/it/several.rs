@@ -102,11 +102,12 @@ fn one_that_fails_keeps_no_other_from_being_run() {
     let (said, text) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        flat(&text).contains("4 runs, 3 comparisons: ") && flat(&text).contains("; 1 run failed"),
+        flat(&text).contains("4 runs, 3 comparisons: ")
+            && flat(&text).contains("; 1 run failed, not finished or not run"),
         "{text}"
     );
     let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
-    assert!(page.contains("failed: "), "{page}");
+    assert!(page.contains("run 1 was stopped"), "{page}");
     assert_eq!(sandbox.export("4").trials.len() % 2, 0);
 }
 
@@ -127,6 +128,15 @@ fn mistakes_of_each_are_told_before_the_first_is_begun() {
         "{}",
         errors(&empty)
     );
+    // Of several files each is told.
+    sandbox.write("suite/yyy.toml", "engine = \"simulated\"\n");
+    let both = sandbox.run(&["run", "suite"]);
+    let said = errors(&both);
+    assert!(
+        said.contains("2 of the files cannot be run:") && said.contains("- suite/yyy.toml: nothing varies"),
+        "{said}"
+    );
+    assert!(said.contains("- suite/zzz.toml:1: no engine"), "{said}");
     let missing = sandbox.run(&["run", "suite/wal.toml", "nothing.fio"]);
     assert_eq!(missing.status.code(), Some(2), "{}", errors(&missing));
     assert!(errors(&missing).contains("nothing.fio"), "{}", errors(&missing));
@@ -158,4 +168,111 @@ fn histories_of_a_whole_suite_are_judged_together() {
     assert_eq!(json[0]["name"], "night/wal");
     let none = sandbox.run(&["history", "day/"]);
     assert!(errors(&none).contains("no run has a name that begins with 'day/'"), "{}", errors(&none));
+}
+
+/// Nights of whatever is in `suite`.
+fn night(sandbox: &Sandbox, seed: u32) {
+    let seed = seed.to_string();
+    sandbox.succeed(&["run", "suite", "-q", "--aa", "--rounds", "4", "--name", "night", "--seed", &seed]);
+}
+
+#[test]
+fn a_suite_that_grows_or_shrinks_keeps_its_gate() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("suite")).unwrap();
+    experiment(&sandbox, "suite/wal.toml", 0.0);
+    let gate = |more: &[&str]| {
+        let output = sandbox.run(&[&["history", "night/", "--fail-if", "slower"][..], more].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &errors(&output))
+    };
+    // A directory of one file has the same names as one of several.
+    (1..4).for_each(|seed| night(&sandbox, seed));
+    assert_eq!(sandbox.export("1").name, "night/wal");
+    experiment(&sandbox, "suite/db.toml", 0.0);
+    (4..7).for_each(|seed| night(&sandbox, seed));
+    let (code, said) = gate(&[]);
+    assert_eq!(code, Some(0), "the share of alpha is nothing of the job: {said}");
+    assert!(said.contains("night/wal: 6 runs") && said.contains("night/db: 3 runs"), "{said}");
+    // A job that was not run tonight has no newest run.
+    std::fs::remove_file(sandbox.path().join("suite/db.toml")).unwrap();
+    night(&sandbox, 7);
+    let (code, said) = gate(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(flat(&said).contains("night/db was not run with the others, begun "), "{said}");
+    let report = sandbox.succeed(&["report", "night/"]);
+    assert!(flat(&report).contains("not run with the others: this is of "), "{report}");
+    // A change that is accepted for one name leaves the others as they are.
+    experiment(&sandbox, "suite/db.toml", 0.0);
+    let slower =
+        std::fs::read_to_string(sandbox.path().join("suite/wal.toml")).unwrap().replace("1e8", "9e7");
+    sandbox.write("suite/wal.toml", &slower);
+    night(&sandbox, 8);
+    assert_eq!(gate(&[]).0, Some(3));
+    let newest = sandbox.export("12");
+    assert_eq!(newest.name, "night/wal");
+    let (code, said) = gate(&["--since", "12"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("night/db: 4 runs") && said.contains("'night/wal' has one finished run"), "{said}");
+    let (code, said) = gate(&["--since", "99"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn names_that_would_change_from_night_to_night_are_refused() {
+    let sandbox = Sandbox::new();
+    suite(&sandbox);
+    std::fs::create_dir(sandbox.path().join("other")).unwrap();
+    experiment(&sandbox, "other/wal.toml", 0.0);
+    for (files, label) in
+        [(["suite", "other/wal.toml"], "n/wal"), (["suite/db.toml", "suite/db.toml"], "suite/db.toml")]
+    {
+        let output = sandbox.run(&[&["run", "--name", "n"][..], &files].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+        assert!(
+            errors(&output).contains(&format!("two of the runs would be called {label}")),
+            "{}",
+            errors(&output)
+        );
+    }
+    // Without a name from night to night the path tells them apart.
+    let text = sandbox.succeed(&["run", "-q", "suite/wal.toml", "other/wal.toml", "--format", "markdown"]);
+    assert!(text.starts_with("## 2 runs, 2 comparisons: "), "{text}");
+}
+
+#[test]
+fn what_all_are_asked_is_what_is_compared() {
+    let sandbox = Sandbox::new();
+    suite(&sandbox);
+    let text = sandbox
+        .succeed(&["run", "-q", "suite/wal.toml", "suite/db.toml", "--vary", "y=1,2", "--max-rounds", "8"]);
+    assert!(text.contains("y=2 against y=1 (run 1)") && text.contains("y=2 against y=1 (run 2)"), "{text}");
+}
+
+#[test]
+fn an_interrupt_says_what_is_left_and_how_it_is_run() {
+    let sandbox = Sandbox::new();
+    suite(&sandbox);
+    let slow = "command = [\"sh\", \"-c\", \"touch began; sleep 30; true ${x}\"]\n[[factor]]\nname = \"x\"\nlevels = [1, 2]\n";
+    sandbox.write("suite/ending.toml", slow);
+    let child = sandbox.start(&["run", "suite", "--name", "n"]);
+    let begun = std::time::Instant::now();
+    while !sandbox.path().join("began").exists() {
+        assert!(begun.elapsed() < crate::target_bench::PATIENCE);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let text = flat(&String::from_utf8_lossy(&output.stdout));
+    assert!(
+        text.contains("4 runs, 1 comparison: ") && text.contains("; 3 runs failed, not finished or not run"),
+        "{text}"
+    );
+    assert!(
+        said.contains("scan: not begun; by itself: assay run ") && said.contains(" --name n/scan"),
+        "{said}"
+    );
+    assert!(said.contains("run 2 was interrupted"), "{said}");
 }

@@ -5,6 +5,8 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use crate::record::Together;
+
 /// What a run is among several of one command.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Among {
@@ -12,8 +14,10 @@ pub(in crate::cli) struct Among {
     pub(super) words: Vec<PathBuf>,
     /// What names this one alone.
     pub(super) own: String,
-    /// So many runs share α.
-    pub(super) sharing_alpha: usize,
+    /// What all of them have in common.
+    pub(super) together: Together,
+    /// There are others; a directory may have one file.
+    pub(super) has_others: bool,
 }
 
 impl Among {
@@ -45,7 +49,7 @@ impl Among {
                 _ => word,
             });
         }
-        if self.sharing_alpha > 1 {
+        if self.together.sharing_alpha > 1 {
             let given = alone.iter().position(|word| word == "--alpha" || word.starts_with("--alpha="));
             if let Some(at) = given {
                 alone.drain(at..at + if alone[at] == "--alpha" { 2 } else { 1 });
@@ -62,8 +66,12 @@ mod tests {
 
     #[test]
     fn each_has_the_command_line_that_runs_it_alone() {
-        let among =
-            Among { words: vec!["a.fio".into(), "b.fio".into()], own: "b.fio".to_owned(), sharing_alpha: 2 };
+        let among = Among {
+            words: vec!["a.fio".into(), "b.fio".into()],
+            own: "b.fio".to_owned(),
+            together: Together { begun_unix_ns: 1, sharing_alpha: 2 },
+            has_others: true,
+        };
         let alone = |words: &str, name: Option<&str>| {
             let words = words.split(' ').map(str::to_owned).collect();
             among.alone(words, name, 0.025, |word| matches!(word, "--name" | "--alpha" | "--vary")).join(" ")

@@ -179,7 +179,8 @@ impl Args {
             }
         };
         let mut experiment = experiment.map_err(|errors| wrong_experiment(&errors))?;
-        experiment.stop.alpha /= self.among.as_ref().map_or(1.0, |among| among.sharing_alpha as f64);
+        experiment.stop.alpha /=
+            self.among.as_ref().map_or(1.0, |among| f64::from(among.together.sharing_alpha));
         // Whoever names a metric wants it judged; the wall time of the command only accompanies it.
         if experiment.primary.is_none() {
             experiment.primary = experiment

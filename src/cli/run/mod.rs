@@ -39,6 +39,7 @@ mod verdict;
 mod watched;
 mod watching;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 pub use args::Args;
@@ -50,6 +51,7 @@ pub(super) use kernels::ended_by;
 use more::More;
 use prepare::Prepared;
 pub(super) use search::Search;
+use several::Part;
 pub(super) use watched::{Watched, Wish, say_not_here, says_that_nothing_differs, watch};
 pub(super) use watching::ROUNDS;
 
@@ -100,14 +102,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         foreseen::check(&prepared)?;
         return judged::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
     }
-    let mut all = Vec::new();
-    for part in several::parts(args)? {
-        let prepared = place::prepared(&part.args, &part.source).map_err(|failure| part.refused(failure))?;
-        all.push((part, prepared));
-    }
+    let mut all = several::prepared(args)?;
     if args.plan {
-        all.iter_mut().try_for_each(|(part, prepared)| print_plan(&part.args, prepared))?;
-        return Ok(ExitCode::SUCCESS);
+        return print_plans(&mut all);
     }
     args.database.can_be_opened()?;
     for (_, prepared) in &all {
@@ -129,9 +126,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if all.len() > 1 {
         return several::execute(args, all, &mut store, &cancelled);
     }
-    let (_, mut prepared) = all.remove(0);
+    let (part, mut prepared) = all.remove(0);
     prepared.begins_now();
-    judged::execute(args, &mut store, &mut prepared, &cancelled)
+    judged::execute(&part.args, &mut store, &mut prepared, &cancelled)
 }
 
 /// Says that the store has a run of the name that this one is to get: later that name may mean either.
@@ -142,8 +139,24 @@ fn say_name_is_taken(args: &Args, store: &Store) {
     }
 }
 
-/// Prints what would be run, and what explaining it would add.
-fn print_plan(args: &Args, prepared: &mut Prepared) -> anyhow::Result<()> {
+/// Prints what would be run, one after the other.
+fn print_plans(all: &mut [(Part, Prepared)]) -> anyhow::Result<ExitCode> {
+    let several = all.len() > 1;
+    let mut longest_s = Vec::new();
+    for (part, prepared) in all {
+        longest_s.push(print_plan(&part.args, prepared)?);
+        if several {
+            writeln!(crate::sys::terminal::out())?;
+        }
+    }
+    if several {
+        plan_text::print_all(&longest_s)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what would be run, and what explaining it would add; returns the longest time that takes, where it is known.
+fn print_plan(args: &Args, prepared: &mut Prepared) -> anyhow::Result<Option<f64>> {
     foreseen::events(prepared)?;
     let kernels = prepared.kernels.planned(&prepared.plan, &prepared.surroundings)?;
     let explain = args.explain && !prepared.run.aa;

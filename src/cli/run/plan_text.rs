@@ -22,7 +22,7 @@ pub(super) fn print(
     ahead: Option<&Forecast>,
     explain: bool,
     kernels: &[String],
-) -> std::io::Result<()> {
+) -> std::io::Result<Option<f64>> {
     let mut out = crate::sys::terminal::out();
     let plan = &prepared.plan;
     writeln!(out, "{}: nothing has been run, written or erased", prepared.run.name)?;
@@ -58,8 +58,25 @@ pub(super) fn print(
         hanging("  ", &why).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     let expected = super::busy::with_guests(expected, ahead);
-    longest(&mut out, prepared, &expected)?;
-    if explain { explaining(&mut out, prepared, &expected) } else { Ok(()) }
+    let longest_s = longest(&mut out, prepared, &expected)?;
+    if explain {
+        explaining(&mut out, prepared, &expected)?;
+    }
+    Ok(longest_s)
+}
+
+/// How long several runs take, one after the other.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(super) fn print_all(longest_s: &[Option<f64>]) -> std::io::Result<()> {
+    let known: Option<f64> = longest_s.iter().copied().sum();
+    let time = known.map_or_else(|| "of some nobody knows".to_owned(), pretty_duration);
+    writeln!(
+        crate::sys::terminal::out(),
+        "all {} runs, one after the other\n  longest time: {time}",
+        longest_s.len()
+    )
 }
 
 /// What `--explain` does after the verdict.
@@ -81,7 +98,7 @@ fn explaining(out: &mut impl Write, prepared: &Prepared, expected: &Expected) ->
 }
 
 /// How long it takes with all rounds, and where the first look at the results decides everything.
-fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> std::io::Result<()> {
+fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> std::io::Result<Option<f64>> {
     let plan = &prepared.plan;
     let rounds = plan.rounds_at_most();
     writeln!(out, "\nlongest time")?;
@@ -97,7 +114,8 @@ fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> st
             ),
             None => format!("unknown: {ends}; --time-budget 10m bounds it"),
         };
-        return hanging("  ", &said).iter().try_for_each(|line| writeln!(out, "{line}"));
+        hanging("  ", &said).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        return Ok(plan.stop.time_budget_s);
     };
     let mut said = pretty_duration(seconds);
     let first = prepared.first_look.filter(|first| *first < rounds);
@@ -112,7 +130,8 @@ fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> st
     if prepared.surroundings.before.is_some() || prepared.surroundings.after.is_some() {
         said.push_str("; hooks come on top");
     }
-    hanging("  ", &said).iter().try_for_each(|line| writeln!(out, "{line}"))
+    hanging("  ", &said).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(Some(seconds))
 }
 
 /// `2 guests, about 2 s each (as the last one)` and, in a second line, what runs them.

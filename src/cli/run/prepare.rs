@@ -143,7 +143,11 @@ impl Prepared {
         let (plan, work, targets) = planned(&experiment, &given)?;
         decidable::check(&experiment, &plan)?;
         let engines = probe(&plan)?;
-        let design = record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) };
+        let design = record::Design {
+            failures: args.failures.rule(),
+            together: args.among.as_ref().map(|among| among.together),
+            ..crate::run::design(&plan)
+        };
         let run = Run {
             started_unix_ns: now_unix_ns(),
             command_line: command_line(args, seed, experiment.stop.alpha),
@@ -233,8 +237,7 @@ impl Prepared {
         let first = first_typed(&run);
         let first = first.as_ref();
         let drop_caches = first.is_some_and(|first| first.drop_caches);
-        let keeps_typed = first.is_some_and(|first| first.keep_disturbed);
-        let keep_disturbed = keeps_typed || experiment.keep_disturbed;
+        let keep_disturbed = first.is_some_and(|first| first.keep_disturbed) || experiment.keep_disturbed;
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
         begun_here(&run, &experiment, first)?;
@@ -247,6 +250,7 @@ impl Prepared {
             failures: run.design.failures,
             extended: run.design.extended,
             bisects: run.design.bisects.clone(),
+            together: run.design.together,
             // Earlier versions do not say which sections are paced and whether all are direct, and nothing is planned by it.
             paced: run.design.paced.clone(),
             direct: run.design.direct,

@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::among::Among;
 use super::args::Args;
 use super::conduct::database_flag;
-use super::judged;
-use super::prepare::Prepared;
+use super::prepare::{Prepared, now_unix_ns};
 use super::source::Source;
 use super::verdict::{options, wishes};
+use super::{judged, place};
 use crate::cli::Failure;
+use crate::cli::fail_if::HOLDS;
 use crate::cli::failure::{number_of, report_error};
 use crate::cli::output::Output;
 use crate::cli::overview::{self, Reported};
+use crate::record::Together;
 use crate::report::Format;
 use crate::store::Store;
 use crate::sys::terminal::tell;
@@ -32,11 +34,34 @@ pub(super) struct Part {
     pub(super) args: Args,
 }
 
-/// The runs that the command line asks for, at least one.
+/// The runs that the command line asks for, at least one, planned; nothing was touched.
 ///
 /// # Errors
-/// A [`Failure`] with exit code 2: neither file nor recipe, or a directory without experiments.
-pub(super) fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
+/// A [`Failure`] with exit code 2: neither file nor recipe, a directory without experiments, or what is wrong with each of them.
+pub(super) fn prepared(args: &Args) -> Result<Vec<(Part, Prepared)>, Failure> {
+    let (mut all, mut refused) = (Vec::new(), Vec::new());
+    for part in parts(args)? {
+        match place::prepared(&part.args, &part.source) {
+            Ok(prepared) => all.push((part, prepared)),
+            Err(failure) => refused.push(part.refused(failure)),
+        }
+    }
+    // One is told with what helps against it; of several each with its own.
+    match &refused[..] {
+        [] => Ok(all),
+        [_] => Err(refused.remove(0)),
+        several => {
+            let told = |one: &Failure| match one.hinted() {
+                Some(hint) => format!("\n- {one} ({hint})"),
+                None => format!("\n- {one}"),
+            };
+            let told: String = several.iter().map(told).collect();
+            Err(Failure::request(format!("{} of the files cannot be run:{told}", several.len())))
+        }
+    }
+}
+
+fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
     let mut sources = Vec::new();
     for word in &args.files {
         sources.extend(Source::all(word, args.quiet)?);
@@ -45,24 +70,50 @@ pub(super) fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
         sources.push(Source::CommandLine);
     }
     let labels = labels(&sources);
-    let several = sources.len();
+    if let Some(label) = twice(&labels).or_else(|| clashing(args, &sources)) {
+        return Err(Failure::request(format!("two of the runs would be called {label}"))
+            .hint("name each file once; with --name the names of the files tell runs apart, from night to night, too"));
+    }
+    let (runs, has_others) = (sources.len(), sources.len() > 1);
     // The parts of a recipe ask different questions, each with an error of its own.
-    let sharing_alpha =
-        if args.files.len() == 1 && sources.iter().all(Source::is_of_a_recipe) { 1 } else { several };
+    let is_recipe = args.files.len() == 1 && sources.iter().all(Source::is_of_a_recipe);
+    let sharing_alpha = if is_recipe { 1 } else { sources.len() as u32 };
+    let together = Together { begun_unix_ns: now_unix_ns(), sharing_alpha };
+    let is_suite = has_others || args.files.iter().any(|file| file.is_dir());
     let part = |(source, label): (Source, String)| {
-        let args =
-            if several > 1 { args.of_part(&source, &label, [several, sharing_alpha]) } else { args.clone() };
-        Part { source, label, args }
+        let own = source.own_word();
+        let among = Among { words: args.files.clone(), own, together, has_others };
+        let one = if is_suite { args.of_part(among, &label, runs) } else { args.clone() };
+        Part { source, label, args: one }
     };
     Ok(sources.into_iter().zip(labels).map(part).collect())
 }
 
-/// The last part of each name, or the whole where two have the same.
-fn labels(sources: &[Source]) -> Vec<String> {
-    let short = |source: &Source| match source {
+/// A label that two have.
+fn twice(labels: &[String]) -> Option<String> {
+    labels
+        .iter()
+        .enumerate()
+        .find(|(at, label)| labels[..*at].contains(label))
+        .map(|(_, label)| label.clone())
+}
+
+/// With `--name`, a short name that two have: the next night one of them might be there alone, and have it.
+fn clashing(args: &Args, sources: &[Source]) -> Option<String> {
+    let name = args.asked.name.as_ref()?;
+    let all: Vec<String> = sources.iter().map(short).collect();
+    twice(&all).map(|label| format!("{name}/{label}"))
+}
+
+fn short(source: &Source) -> String {
+    match source {
         Source::File(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         source => source.own_word().rsplit('/').next().unwrap_or_default().to_owned(),
-    };
+    }
+}
+
+/// The last part of each name, or the whole where two have the same.
+fn labels(sources: &[Source]) -> Vec<String> {
     let all: Vec<String> = sources.iter().map(short).collect();
     let is_one = |label: &String| all.iter().filter(|other| *other == label).count() == 1;
     let label =
@@ -71,13 +122,20 @@ fn labels(sources: &[Source]) -> Vec<String> {
 }
 
 impl Args {
-    /// The options of one of several runs: they share the time and α, and have names and reports together.
-    fn of_part(&self, source: &Source, label: &str, [several, sharing_alpha]: [usize; 2]) -> Args {
-        let mut args = self.with_share_of_time(several);
-        let own = source.own_word();
-        args.among = Some(Among { words: self.files.clone(), own: own.clone(), sharing_alpha });
-        args.asked.name = self.asked.name.as_ref().map(|name| format!("{name}/{label}"));
-        args.html = None;
+    /// The options of one of so many runs: they share the time and α, have names and reports together, and compare what was asked of all.
+    fn of_part(&self, among: Among, label: &str, runs: usize) -> Args {
+        let mut args = self.with_share_of_time(runs);
+        args.asked.name =
+            self.asked.name.as_ref().map(|name| format!("{}/{label}", name.trim_end_matches('/')));
+        if among.has_others {
+            args.html = None;
+        }
+        // A file's own factors become rows, as those of a recipe.
+        let asked = self.asked.vary.first().and_then(|vary| vary.split_once('='));
+        if among.together.sharing_alpha > 1 && args.asked.compare.is_none() {
+            args.asked.compare = asked.map(|(factor, _)| factor.trim().to_owned());
+        }
+        args.among = Some(among);
         args
     }
 }
@@ -85,7 +143,7 @@ impl Args {
 impl Part {
     /// Why it cannot be run, named among the others.
     pub(super) fn refused(&self, failure: Failure) -> Failure {
-        if self.args.among.is_none() {
+        if self.args.among.as_ref().is_none_or(|among| !among.has_others) {
             return failure;
         }
         let own = self.source.own_word();
@@ -93,6 +151,8 @@ impl Part {
             Source::Recipe(_) if failure.hinted().is_none_or(Hint::is_page) => failure.of(&own).hint(
                 format!("`assay run {own}` is one of the recipe's runs by itself, with settings of its own"),
             ),
+            // Mistakes in a file have its name already.
+            _ if failure.to_string().starts_with(&own) => failure,
             _ => failure.of(&own),
         }
     }
@@ -109,8 +169,10 @@ pub(super) fn execute(
     store: &mut Store,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
-    let words: Vec<String> = runs.iter().map(|(part, _)| part.source.own_word()).collect();
+    let commands: Vec<(String, String)> =
+        runs.iter().map(|(part, prepared)| (part.label.clone(), alone(prepared))).collect();
     let of = runs.len();
+    let mut held = Vec::new();
     let mut ended: Vec<Reported> = Vec::new();
     let named = runs.into_iter().map(|(part, prepared)| (part.source.own_word(), (part, prepared)));
     let result = one_after_the_other(named, cancelled, |name, (part, mut prepared)| {
@@ -120,6 +182,9 @@ pub(super) fn execute(
         prepared.begins_now();
         let code = judged::execute(&part.args, store, &mut prepared, cancelled);
         let failure = code.as_ref().err().map(ToString::to_string);
+        if code.as_ref().is_ok_and(|code| number_of(*code) == HOLDS) {
+            held.push(name.to_owned());
+        }
         let run = prepared.run.id.and_then(|id| store.load_for_report(id).ok());
         ended.push(Reported { name: part.label, run, failure });
         if let Some(file) = &args.html {
@@ -136,34 +201,41 @@ pub(super) fn execute(
         }
         code
     });
+    for (label, command) in &commands[ended.len()..] {
+        let failure = Some(format!("not begun; by itself: {command}"));
+        ended.push(Reported { name: label.clone(), run: None, failure });
+    }
     match args.format {
         Format::Text => {
-            overview::write_head(&ended, &wishes(args), &options(args, Format::Text), Some(store))?;
+            let options = options(args, Format::Text);
+            overview::write_head(&ended, &wishes(args), &options, Some(store))?;
         }
-        format @ (Format::Json | Format::Html) => {
-            overview::write(
-                &ended,
-                &wishes(args),
-                &options(args, format),
-                format,
-                &Output::default(),
-                Some(store),
-            )?;
+        format @ (Format::Json | Format::Html | Format::Markdown) => {
+            let options = options(args, format);
+            overview::write(&ended, &wishes(args), &options, format, &Output::default(), Some(store))?;
         }
         // Each has been written when it ended.
-        Format::Markdown | Format::Lkml | Format::Mmtests | Format::Csv => {}
+        Format::Lkml | Format::Mmtests | Format::Csv => {}
     }
     say_where(args, &ended);
-    if let Some(left) = words.get(ended.len()..).filter(|left| !left.is_empty()) {
-        tell(&format!("not begun: {}", left.join(", ")));
+    if let Some(gate) = args.fail_if.filter(|_| !held.is_empty()) {
+        tell(&format!("assay: --fail-if {} holds of {}", gate.name(), held.join(", ")));
     }
     result
+}
+
+/// What runs it by itself, as it would have been run.
+fn alone(prepared: &Prepared) -> String {
+    shlex::try_join(prepared.run.command_line.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Says how all of it is read again.
 fn say_where(args: &Args, ended: &[Reported]) {
     let ids: Vec<String> =
         ended.iter().filter_map(|one| one.run.as_ref()?.id).map(|id| id.to_string()).collect();
+    for one in ended.iter().filter(|one| one.run.is_none()) {
+        tell(&format!("{}: {}", one.name, one.failure.as_deref().unwrap_or_default()));
+    }
     match &args.html {
         _ if args.quiet || ids.is_empty() => {}
         Some(file) => tell(&format!("\nreport with pictures: {}", file.display())),

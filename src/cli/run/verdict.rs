@@ -52,10 +52,11 @@ pub(super) fn print(
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
     let document = Document::explained(run, analysis, watched, &options(args, args.format));
-    match (&args.among, args.format) {
+    let among = args.among.as_ref().filter(|among| among.has_others);
+    match (among, args.format) {
         // All of them become one document.
-        (Some(_), Format::Json | Format::Html) => Ok(()),
-        (Some(among), Format::Text) if among.sharing_alpha > 1 && !args.verbose => {
+        (Some(_), Format::Json | Format::Html | Format::Markdown) => Ok(()),
+        (Some(among), Format::Text) if among.together.sharing_alpha > 1 && !args.verbose => {
             let part = OverviewPart { name: &run.name, document: Some(document), failure: None };
             let colour = terminal::colours();
             let text =
@@ -85,7 +86,10 @@ pub(super) fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<
         let output = Output { file: Some(file.clone()), force: args.force };
         write(&document, Format::Html, &output, false)?;
         writeln!(terminal::err(), "\nreport with pictures: {}", file.display())?;
-    } else if run.state == RunState::Finished && !args.quiet && args.among.is_none() {
+    } else if run.state == RunState::Finished
+        && !args.quiet
+        && args.among.as_ref().is_none_or(|among| !among.has_others)
+    {
         let id = run.id.unwrap_or_default();
         let db = super::conduct::database_flag(&args.database.db);
         writeln!(

@@ -34,7 +34,8 @@ const UNSET_BLOCK: BlockRange = BlockRange { min: 0, max: 0 };
 
 /// A job in the making.
 pub(super) struct Draft {
-    kb_base: u64,
+    /// What a `k` is in the settings that are applied now.
+    pub(super) kb_base: u64,
     job: Job,
     fixed_blocks: [BlockRange; 3],
     ranged_blocks: [BlockRange; 3],
@@ -52,9 +53,9 @@ pub(super) struct Draft {
 
 impl Draft {
     /// fio's defaults.
-    pub(super) fn new(section: &str, line: u32, kb_base: u64) -> Draft {
+    pub(super) fn new(section: &str, line: u32) -> Draft {
         Draft {
-            kb_base,
+            kb_base: 1024,
             job: default_job(section, line),
             fixed_blocks: [DEFAULT_BLOCK; 3],
             ranged_blocks: [UNSET_BLOCK; 3],

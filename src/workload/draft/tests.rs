@@ -16,7 +16,7 @@ use crate::workload::placement::{BlockShare, Distribution};
 fn made(settings: &str) -> Result<Job, Vec<String>> {
     let file = JobFile::parse(&format!("[a]\nsize=1m\n{settings}\n"), "t", Path::new(".")).unwrap();
     let section = &file.sections[0];
-    let mut draft = Draft::new("a", 1, 1024);
+    let mut draft = Draft::new("a", 1);
     for setting in &section.settings {
         let name = fio_option(&setting.name).unwrap().name;
         match draft.apply(name, setting.value.as_deref()) {
