@@ -31,7 +31,11 @@ pub(super) fn log_ratios(pairs: &[(Point, Point)]) -> Option<Vec<f64>> {
 
 pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     let (baseline, candidate) = setting.columns(case);
-    let pairs = pairs(&baseline, &candidate);
+    let mut pairs = pairs(&baseline, &candidate);
+    if let Some(asked) = setting.stop.rounds.filter(|_| !setting.stop.anytime && case.role == Role::Primary) {
+        // α pays for one look, at so many rounds: further ones were run for another pair of the row.
+        pairs.truncate(asked as usize);
+    }
     let mut draft = setting.start(case);
     if let Some(reason) = draft.missing_arm() {
         return draft.not_measured(reason);

@@ -14,7 +14,7 @@ use super::{Failure, local_time};
 use crate::analyse::{self, Verdict};
 use crate::history::{FEWEST_BEFORE, History, Series};
 use crate::import::{self, Input};
-use crate::record::{Run, RunState, Together};
+use crate::record::{Run, RunState};
 use crate::report::{Format, HistoryOf, history_json, history_page, history_text};
 use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
@@ -95,14 +95,49 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     write(args, &found, several)?;
-    let latest = found.iter().filter_map(|one| one.together).map(|together| together.begun_unix_ns).max();
+    if several {
+        codes.extend(not_run_together(args, &store, &all, &runs)?);
+    }
     for one in &found {
-        match one.gate(args, latest) {
+        match one.gate(args) {
             Err(error) if several => codes.push(report_error(&error.into())),
             code => codes.push(code?),
         }
     }
     Ok(ExitCode::from(codes.into_iter().map(number_of).max().unwrap_or(0)))
+}
+
+/// Says which names were not run when the others were, by a command of several runs: with a gate an exit code for each.
+fn not_run_together(
+    args: &Args,
+    store: &Store,
+    names: &[String],
+    runs: &[RunSummary],
+) -> Result<Vec<ExitCode>, Failure> {
+    let mut newest: Vec<(&String, i64, u64)> = Vec::new();
+    for name in names {
+        let of_name = runs.iter().filter(|run| run.name == *name && is_one_of_a_series(run));
+        let Some(run) = of_name.max_by_key(|run| (run.started_unix_ns, run.id)) else { continue };
+        let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
+        newest.extend(loaded.design.together.map(|together| (name, run.id, together.begun_unix_ns)));
+    }
+    let latest = newest.iter().map(|(_, _, begun)| *begun).max().unwrap_or(0);
+    let late = newest.iter().filter(|(_, _, begun)| *begun < latest).map(|(name, run, _)| {
+        let when = local_time::minute(latest).map(|time| format!(", begun {time}")).unwrap_or_default();
+        let why = format!("{name} was not run with the others{when}: run {run} is of an earlier command");
+        match args.fail_if {
+            Some(_) => report_error(
+                &Failure::tool(why)
+                    .hint("was its file there, and did the command come to it? assay delete takes the runs of a job out that is no more")
+                    .into(),
+            ),
+            None => {
+                terminal::tell(&format!("note: {why}"));
+                ExitCode::SUCCESS
+            }
+        }
+    });
+    Ok(late.collect())
 }
 
 /// What the runs of a name are.
@@ -119,8 +154,6 @@ struct Loaded {
     history: History,
     /// The newest run, which has not finished and is not in it.
     unfinished: Option<i64>,
-    /// What its newest run was run with.
-    together: Option<Together>,
 }
 
 /// Writes them as they were asked for.
@@ -205,13 +238,12 @@ fn of_name(
     }
     let mut ways: Vec<(Option<String>, u64)> = Vec::new();
     // The share that a run had among others of its command is nothing of its own.
-    let (mut alpha, mut together) = (0.0_f64, None);
+    let mut alpha = 0.0_f64;
     let mut arm = |run: &RunSummary| {
         let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
         let stop = &loaded.design.stop;
         ways.push((loaded.design.primary.clone(), stop.delta.to_bits()));
-        together = loaded.design.together;
-        let share = together.map_or(1, |together| together.sharing_alpha);
+        let share = loaded.design.together.map_or(1, |together| together.sharing_alpha);
         alpha = alpha.max(stop.alpha * f64::from(share));
         Ok::<_, Failure>(Input::Run { label: format!("run {}", run.id), run: Box::new(loaded) })
     };
@@ -231,7 +263,7 @@ fn of_name(
         ))
         .hint("--primary METRIC names one that they have; `assay metrics RUN` lists them"));
     }
-    Ok(Found::History(Box::new(Loaded { name: name.to_owned(), run, history, unfinished, together })))
+    Ok(Found::History(Box::new(Loaded { name: name.to_owned(), run, history, unfinished })))
 }
 
 impl Loaded {
@@ -245,24 +277,8 @@ impl Loaded {
         }
     }
 
-    /// What a gate makes of it; `latest`: when the last command of several runs was begun.
-    fn gate(&self, args: &Args, latest: Option<u64>) -> Result<ExitCode, Failure> {
-        let begun = self.together.map(|together| together.begun_unix_ns);
-        if let Some(latest) = latest.filter(|latest| begun.is_some_and(|begun| begun < *latest)) {
-            let newest = self.history.series.iter().find_map(|series| series.points.last());
-            let newest = newest.map_or("its newest run", |point| point.run.as_str());
-            let when = local_time::minute(latest).map(|time| format!(", begun {time}")).unwrap_or_default();
-            let why =
-                format!("{} was not run with the others{when}: {newest} is of an earlier command", self.name);
-            match args.fail_if {
-                Some(_) => {
-                    return Err(Failure::tool(why).hint(
-                        "was its file there, and did the command come to it? assay delete takes runs of a job out that is no more",
-                    ));
-                }
-                None => terminal::tell(&format!("note: {why}")),
-            }
-        }
+    /// What a gate makes of it.
+    fn gate(&self, args: &Args) -> Result<ExitCode, Failure> {
         if let Some(id) = self.unfinished {
             let why =
                 format!("run {id} of the name {}, the newest, has not finished: it is left out", self.name);

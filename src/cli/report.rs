@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
-use super::failure::number_of;
+use super::failure::{number_of, report_error};
 use super::failures::Failures;
 use super::judge::{judge, watched_run_of};
 use super::output::Output;
@@ -173,11 +173,16 @@ fn several(
     };
     let reported = |(name, run): (String, Run)| Reported { name, failure: failure(&run), run: Some(run) };
     let all: Vec<Reported> = runs.into_iter().map(reported).collect();
+    let has_failures = all.iter().any(|one| one.failure.is_some());
     let format = format_of(args.format, &args.output)?;
     let judged = overview::write(&all, wishes, options, format, &args.output, store)?;
     let mut largest = 0;
     for analysis in &judged {
-        largest = largest.max(number_of(fail_if(args.fail_if, analysis)?));
+        let code = fail_if(args.fail_if, analysis).unwrap_or_else(|error| report_error(&error));
+        largest = largest.max(number_of(code));
+    }
+    if args.fail_if.is_some() && has_failures {
+        largest = largest.max(1);
     }
     Ok(ExitCode::from(largest))
 }

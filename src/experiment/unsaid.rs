@@ -3,7 +3,7 @@
 //!
 //! Enters: an experiment as it was written. Leaves: the same, complete. What was said anywhere, also as a level, stays as it is.
 
-use super::described::{Assignment, Experiment};
+use super::described::{Assignment, Experiment, Level};
 use super::device_spec::{Device, DeviceKind};
 use super::guest_settings::NEWEST;
 use crate::workload::{JobFile, variables};
@@ -37,9 +37,11 @@ impl Experiment {
         let file = job.and_then(|job| JobFile::parse(&job.text, &job.origin, &job.base_dir).ok());
         let mut names = file.map(|file| file.variables()).unwrap_or_default();
         self.tools.texts().for_each(|text| variables::collect(text, &mut names));
-        let levels = || self.factors.iter().flat_map(|factor| &factor.levels).flat_map(|level| &level.set);
+        // A factor some of whose levels leave it alone does not say what it is there.
+        let sets = |level: &Level, name: &str| level.set.iter().any(|set| set.key == name);
         let is_own = |name: &String| {
-            self.variables.iter().any(|(known, _)| known == name) || levels().any(|set| set.key == *name)
+            self.variables.iter().any(|(known, _)| known == name)
+                || self.factors.iter().any(|factor| factor.levels.iter().all(|level| sets(level, name)))
         };
         let taken: Vec<(String, String)> = names
             .into_iter()

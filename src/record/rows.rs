@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Run;
+use super::{Run, Trial};
 
 impl Run {
     /// For each cell the number of its row, rows counted in the order of their first cells.
@@ -36,13 +36,16 @@ impl Run {
         excluded
     }
 
-    /// For each row the rounds that were thrown out for it, and those without a trial of a cell that could not be run then and was
-    /// mended since: other rounds were run instead of them.
+    /// For each row the rounds that were thrown out for it, and those without a trial of a cell that could not be run then and was tried
+    /// again since, with another end: other rounds are run instead of them.
     #[must_use]
     pub fn rounds_made_up_for(&self) -> Vec<BTreeSet<u32>> {
         let (rows, mut of_rows) = (self.row_of_cells(), self.excluded_rounds());
+        // Of several of a cell the last.
+        let latest: BTreeMap<u32, &Trial> = self.trials.iter().map(|trial| (trial.cell, trial)).collect();
+        let failed = self.trials.iter().filter(|trial| trial.is_lasting()).map(|trial| trial.cell);
         let mended: BTreeSet<u32> =
-            self.trials.iter().filter(|trial| self.was_mended(trial)).map(|trial| trial.cell).collect();
+            failed.filter(|cell| latest.get(cell).is_some_and(|trial| !trial.is_lasting())).collect();
         let last = self.trials.iter().map(|trial| trial.round).max().unwrap_or(0);
         for cell in mended {
             let of_cell = self.trials.iter().filter(|trial| trial.cell == cell);

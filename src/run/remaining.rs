@@ -123,8 +123,13 @@ impl Remaining<'_> {
     pub(super) fn trials_left(&self, rounds: u32) -> u64 {
         let lost = self.all_lost();
         let planned = u64::from(rounds) * (self.run.cells.len() - lost.len()) as u64;
+        let rows = self.run.row_of_cells();
+        let not_whole = self.not_whole(&rows, &lost);
+        let is_made_up_for =
+            |trial: &Trial| not_whole[rows[trial.cell as usize] as usize].contains(&trial.round);
         let done = self.run.trials.iter().enumerate().filter(|(at, trial)| {
-            trial.excluded.is_none() && !lost.contains(&trial.cell) && self.settles(*at, trial)
+            let counts = trial.excluded.is_none() && !is_made_up_for(trial);
+            counts && !lost.contains(&trial.cell) && self.settles(*at, trial)
         });
         planned.saturating_sub(done.count() as u64)
     }

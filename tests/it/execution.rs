@@ -365,6 +365,14 @@ fn what_would_fail_again_is_not_tried_and_others_go_on() {
     assert_eq!(ending.unwrap(), Ending::Finished);
     assert_eq!(asked, [(1, 2), (2, 3), (1, 3), (0, 3), (0, 4), (1, 4), (2, 4)]);
     assert_eq!((run.failures().count(), run.so_far()), (0, None));
+    // What fails in a passing way then is made up for as well.
+    let mut run = run_of(&["a", "b", "c"]);
+    Session { rounds: 3, ..Session::default() }.execute(&mut run, &script).0.unwrap();
+    let passing = |cell, round, _| if (cell, round) == (1, 2) { failed("died") } else { done() };
+    let (ending, _, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &passing);
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked.len(), 2 + 6, "{asked:?}");
+    assert_eq!(assay::analyse::progress(&run, &assay::analyse::Options::default()).rounds, 3);
 }
 
 #[test]

@@ -201,6 +201,14 @@ fn a_suite_that_grows_or_shrinks_keeps_its_gate() {
     assert!(flat(&said).contains("night/db was not run with the others, begun "), "{said}");
     let report = sandbox.succeed(&["report", "night/"]);
     assert!(flat(&report).contains("not run with the others: this is of "), "{report}");
+    // Also where nothing but a new job was run.
+    std::fs::rename(sandbox.path().join("suite/wal.toml"), sandbox.path().join("suite/new.toml")).unwrap();
+    night(&sandbox, 9);
+    let (code, said) = gate(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(flat(&said).contains("night/wal was not run with the others, begun "), "{said}");
+    std::fs::rename(sandbox.path().join("suite/new.toml"), sandbox.path().join("suite/wal.toml")).unwrap();
+    sandbox.succeed(&["delete", "11"]);
     // A change that is accepted for one name leaves the others as they are.
     experiment(&sandbox, "suite/db.toml", 0.0);
     let slower =
@@ -208,9 +216,9 @@ fn a_suite_that_grows_or_shrinks_keeps_its_gate() {
     sandbox.write("suite/wal.toml", &slower);
     night(&sandbox, 8);
     assert_eq!(gate(&[]).0, Some(3));
-    let newest = sandbox.export("12");
+    let newest = sandbox.export("13");
     assert_eq!(newest.name, "night/wal");
-    let (code, said) = gate(&["--since", "12"]);
+    let (code, said) = gate(&["--since", "13"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("night/db: 4 runs") && said.contains("'night/wal' has one finished run"), "{said}");
     let (code, said) = gate(&["--since", "99"]);
@@ -252,9 +260,9 @@ fn what_all_are_asked_is_what_is_compared() {
 fn an_interrupt_says_what_is_left_and_how_it_is_run() {
     let sandbox = Sandbox::new();
     suite(&sandbox);
-    let slow = "command = [\"sh\", \"-c\", \"touch began; sleep 30; true ${x}\"]\n[[factor]]\nname = \"x\"\nlevels = [1, 2]\n";
+    let slow = "command = [\"sh\", \"-c\", \"touch began; sleep 30; true ${x} ${y}\"]\n[[factor]]\nname = \"x\"\nlevels = [3, 4]\n";
     sandbox.write("suite/ending.toml", slow);
-    let child = sandbox.start(&["run", "suite", "--name", "n"]);
+    let child = sandbox.start(&["run", "suite", "--name", "n", "--vary", "y=1,2", "--html", "page.html"]);
     let begun = std::time::Instant::now();
     while !sandbox.path().join("began").exists() {
         assert!(begun.elapsed() < crate::target_bench::PATIENCE);
@@ -267,7 +275,7 @@ fn an_interrupt_says_what_is_left_and_how_it_is_run() {
     assert_eq!(output.status.code(), Some(130), "{said}");
     let text = flat(&String::from_utf8_lossy(&output.stdout));
     assert!(
-        text.contains("4 runs, 1 comparison: ") && text.contains("; 3 runs failed, not finished or not run"),
+        text.contains("4 runs, 2 comparisons: ") && text.contains("; 3 runs failed, not finished or not run"),
         "{text}"
     );
     assert!(
@@ -275,4 +283,8 @@ fn an_interrupt_says_what_is_left_and_how_it_is_run() {
         "{said}"
     );
     assert!(said.contains("run 2 was interrupted"), "{said}");
+    let line = said.lines().find(|line| line.starts_with("scan: not begun")).unwrap();
+    assert!(line.contains("--compare y") && !line.contains("--html"), "{line}");
+    let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
+    assert!(page.contains("not begun; by itself: assay run"), "{page}");
 }

@@ -21,42 +21,47 @@ pub(in crate::cli) struct Among {
 }
 
 impl Among {
-    /// The command line that runs this one alone.
+    /// The command line that runs this one alone: `set` are options with what they are for this one, `None` where it has none.
     /// `takes_a_value`: whether the word behind this one is its value.
     pub(super) fn alone(
         &self,
         words: Vec<String>,
-        name: Option<&str>,
-        alpha: f64,
+        set: &[(&str, Option<String>)],
         takes_a_value: fn(&str) -> bool,
     ) -> Vec<String> {
         let mut left: Vec<&OsStr> = self.words.iter().map(|word| word.as_os_str()).collect();
         let mut alone: Vec<String> = Vec::new();
         let mut is_named = false;
         for word in words {
-            let before = alone.last().cloned().unwrap_or_default();
-            let is_value = takes_a_value(&before);
-            if let Some(at) = left.iter().position(|named| !is_value && *named == OsStr::new(&word)) {
-                left.remove(at);
-                if !std::mem::replace(&mut is_named, true) {
-                    alone.push(self.own.clone());
+            let is_value = alone.last().is_some_and(|before| takes_a_value(before));
+            match left.iter().position(|named| !is_value && *named == OsStr::new(&word)) {
+                None => alone.push(word),
+                Some(at) => {
+                    left.remove(at);
+                    if !std::mem::replace(&mut is_named, true) {
+                        alone.push(self.own.clone());
+                    }
                 }
-                continue;
             }
-            alone.push(match name {
-                Some(name) if before == "--name" => name.to_owned(),
-                Some(name) if word.starts_with("--name=") => format!("--name={name}"),
-                _ => word,
-            });
         }
-        if self.together.sharing_alpha > 1 {
-            let given = alone.iter().position(|word| word == "--alpha" || word.starts_with("--alpha="));
-            if let Some(at) = given {
-                alone.drain(at..at + if alone[at] == "--alpha" { 2 } else { 1 });
+        for (option, value) in set {
+            remove(&mut alone, option);
+            if let Some(value) = value {
+                alone.splice(2..2, [(*option).to_owned(), value.clone()]);
             }
-            alone.splice(2..2, ["--alpha".to_owned(), alpha.to_string()]);
         }
         alone
+    }
+}
+
+/// Takes an option with its value out of a command line.
+fn remove(words: &mut Vec<String>, option: &str) {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let is_it =
+        |word: &String| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+    if let Some(at) = words[..end].iter().position(is_it) {
+        let with_value = if words[at] == option { 2 } else { 1 };
+        words.drain(at..(at + with_value).min(words.len()));
     }
 }
 
@@ -72,21 +77,28 @@ mod tests {
             together: Together { begun_unix_ns: 1, sharing_alpha: 2 },
             has_others: true,
         };
-        let alone = |words: &str, name: Option<&str>| {
+        let alone = |words: &str, set: &[(&str, Option<&str>)]| {
             let words = words.split(' ').map(str::to_owned).collect();
-            among.alone(words, name, 0.025, |word| matches!(word, "--name" | "--alpha" | "--vary")).join(" ")
+            let set: Vec<_> = set.iter().map(|(option, value)| (*option, value.map(str::to_owned))).collect();
+            among
+                .alone(words, &set, |word| matches!(word, "--name" | "--alpha" | "--vary" | "--html"))
+                .join(" ")
         };
+        let alpha = ("--alpha", Some("0.025"));
         assert_eq!(
-            alone("assay run a.fio b.fio --vary bs=4k,8k", None),
+            alone("assay run a.fio b.fio --vary bs=4k,8k", &[alpha, ("--html", None)]),
             "assay run --alpha 0.025 b.fio --vary bs=4k,8k"
         );
         assert_eq!(
-            alone("assay run --name night --alpha 5% -q a.fio b.fio", Some("night/b")),
-            "assay run --alpha 0.025 --name night/b -q b.fio"
+            alone(
+                "assay run --name night --alpha 5% -q a.fio b.fio --html page.html",
+                &[("--html", None), alpha, ("--name", Some("night/b"))]
+            ),
+            "assay run --name night/b --alpha 0.025 -q b.fio"
         );
         assert_eq!(
-            alone("assay run --vary a.fio a.fio b.fio --name=x", Some("x/b")),
-            "assay run --alpha 0.025 --vary a.fio b.fio --name=x/b"
+            alone("assay run --vary a.fio a.fio b.fio --name=x -- --name=y", &[("--name", Some("x/b"))]),
+            "assay run --name x/b --vary a.fio b.fio -- --name=y"
         );
     }
 }

@@ -469,7 +469,19 @@ fn command_line(args: &Args, seed: u64, alpha: f64) -> Vec<String> {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     words.insert(0, "assay".to_owned());
     if let Some(among) = &args.among {
-        words = among.alone(words, args.asked.name.as_deref(), alpha, takes_a_value);
+        let mut set = vec![
+            ("--name", args.asked.name.clone()),
+            ("--compare", args.asked.compare.clone()),
+            ("--time-budget", args.asked.time_budget.clone()),
+        ];
+        if among.together.sharing_alpha > 1 {
+            set.push(("--alpha", Some(alpha.to_string())));
+        }
+        // The page is one of all of them.
+        if among.has_others {
+            set.push(("--html", None));
+        }
+        words = among.alone(words, &set, takes_a_value);
     }
     if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run" || word == "bisect") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);

@@ -83,7 +83,10 @@ fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
     let part = |(source, label): (Source, String)| {
         let own = source.own_word();
         let among = Among { words: args.files.clone(), own, together, has_others };
-        let one = if is_suite { args.of_part(among, &label, runs) } else { args.clone() };
+        let one = match is_suite {
+            true => args.of_part(among, &label, runs, !is_recipe),
+            false => args.clone(),
+        };
         Part { source, label, args: one }
     };
     Ok(sources.into_iter().zip(labels).map(part).collect())
@@ -123,7 +126,7 @@ fn labels(sources: &[Source]) -> Vec<String> {
 
 impl Args {
     /// The options of one of so many runs: they share the time and α, have names and reports together, and compare what was asked of all.
-    fn of_part(&self, among: Among, label: &str, runs: usize) -> Args {
+    fn of_part(&self, among: Among, label: &str, runs: usize, one_question: bool) -> Args {
         let mut args = self.with_share_of_time(runs);
         args.asked.name =
             self.asked.name.as_ref().map(|name| format!("{}/{label}", name.trim_end_matches('/')));
@@ -132,7 +135,7 @@ impl Args {
         }
         // A file's own factors become rows, as those of a recipe.
         let asked = self.asked.vary.first().and_then(|vary| vary.split_once('='));
-        if among.together.sharing_alpha > 1 && args.asked.compare.is_none() {
+        if one_question && args.asked.compare.is_none() {
             args.asked.compare = asked.map(|(factor, _)| factor.trim().to_owned());
         }
         args.among = Some(among);
@@ -187,23 +190,24 @@ pub(super) fn execute(
         }
         let run = prepared.run.id.and_then(|id| store.load_for_report(id).ok());
         ended.push(Reported { name: part.label, run, failure });
-        if let Some(file) = &args.html {
-            // What is known is on the page, whatever becomes of the others.
-            let output = Output { file: Some(file.clone()), force: args.force };
-            overview::write(
-                &ended,
-                &wishes(args),
-                &options(args, Format::Html),
-                Format::Html,
-                &output,
-                Some(store),
-            )?;
+        // What is known is on the page, whatever becomes of the others.
+        match (page(args, &ended, store), code) {
+            (Err(error), Ok(code)) => {
+                Ok(ExitCode::from(number_of(report_error(&error)).max(number_of(code))))
+            }
+            (Err(error), Err(own)) => {
+                report_error(&error);
+                Err(own)
+            }
+            (Ok(()), code) => code,
         }
-        code
     });
     for (label, command) in &commands[ended.len()..] {
         let failure = Some(format!("not begun; by itself: {command}"));
         ended.push(Reported { name: label.clone(), run: None, failure });
+    }
+    if ended.iter().any(|one| one.run.is_none()) {
+        page(args, &ended, store)?;
     }
     match args.format {
         Format::Text => {
@@ -222,6 +226,14 @@ pub(super) fn execute(
         tell(&format!("assay: --fail-if {} holds of {}", gate.name(), held.join(", ")));
     }
     result
+}
+
+/// Writes the page of `--html`.
+fn page(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()> {
+    let Some(file) = &args.html else { return Ok(()) };
+    let output = Output { file: Some(file.clone()), force: args.force };
+    let options = options(args, Format::Html);
+    overview::write(ended, &wishes(args), &options, Format::Html, &output, Some(store)).map(drop)
 }
 
 /// What runs it by itself, as it would have been run.
