@@ -89,10 +89,15 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
                 assert!((WRITES / 2.0..=6.0 * WRITES).contains(&value), "{fs} {metric}: {value}");
             }
         }
+        let lost = each(&run, "blocks.lost");
         let (watched, counted) = (each(&run, "blocks.flushes"), each(&run, "dev.flushes"));
-        for (watched, counted) in watched.iter().zip(&counted) {
-            // A filesystem commits by itself, also between the starts of two observers.
-            assert!((watched - counted).abs() <= 8.0, "{fs}: {watched} watched, {counted} counted");
+        for ((watched, counted), lost) in watched.iter().zip(&counted).zip(&lost) {
+            // A filesystem commits by itself, also between the starts of two observers, which a busy machine may hold up.
+            let apart = (watched - counted).abs();
+            assert!(
+                apart <= 0.15 * counted + lost,
+                "{fs}: {watched} watched, {counted} counted, {lost} lost"
+            );
         }
         let (watched, counted) = (each(&run, "blocks.write_requests"), each(&run, "dev.write_ios"));
         for (watched, counted) in watched.iter().zip(&counted) {
@@ -116,7 +121,7 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
         );
         // Some kernels write no record of events that interrupt the idle task, which is a doubt where it is counted.
         let undecided = each(&run, "blocks.audit_undecided");
-        for (lost, undecided) in each(&run, "blocks.lost").iter().zip(&undecided) {
+        for (lost, undecided) in lost.iter().zip(&undecided) {
             let told = notes(&run);
             let is_told = told.contains("of which it wrote no record") || told.contains(" lost, because ");
             assert!(if *lost > 0.0 { is_told } else { *undecided == 0.0 }, "{fs}: {told}");
