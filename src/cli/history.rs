@@ -118,7 +118,7 @@ fn not_run_together(
     for name in names {
         let of_name = runs.iter().filter(|run| run.name == *name && is_one_of_a_series(run));
         let Some(run) = of_name.max_by_key(|run| (run.started_unix_ns, run.id)) else { continue };
-        let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
+        let loaded = store.load_for_report(run.id).map_err(|error| wrong(&error))?;
         newest.extend(loaded.design.together.map(|together| (name, run.id, together.begun_unix_ns)));
     }
     let latest = newest.iter().map(|(_, _, begun)| *begun).max().unwrap_or(0);

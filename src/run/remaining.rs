@@ -37,13 +37,16 @@ impl Remaining<'_> {
 
     /// The rounds of earlier sessions in which a cell that is not lost has no trial, for each row.
     fn not_whole(&self, rows: &[u32], lost: &BTreeSet<u32>) -> Vec<BTreeSet<u32>> {
+        let mut of_rows = vec![BTreeSet::new(); rows.iter().max().map_or(0, |last| *last as usize + 1)];
         let closed = self.run.trials[..self.session].iter().map(|trial| trial.round).max().unwrap_or(0);
+        if closed == 0 {
+            return of_rows;
+        }
         let trials = self.run.trials.iter().enumerate();
         let there: BTreeSet<(u32, u32)> = trials
             .filter(|(at, trial)| self.settles(*at, trial))
             .map(|(_, trial)| (trial.cell, trial.round))
             .collect();
-        let mut of_rows = vec![BTreeSet::new(); rows.iter().max().map_or(0, |last| *last as usize + 1)];
         for (cell, row) in (0..).zip(rows).filter(|(cell, _)| !lost.contains(cell)) {
             let missing = (0..closed).filter(|round| !there.contains(&(cell, *round)));
             of_rows[*row as usize].extend(missing);

@@ -105,7 +105,12 @@ fn twice(labels: &[String]) -> Option<String> {
 fn clashing(args: &Args, sources: &[Source]) -> Option<String> {
     let name = args.asked.name.as_ref()?;
     let all: Vec<String> = sources.iter().map(short).collect();
-    twice(&all).map(|label| format!("{name}/{label}"))
+    twice(&all).map(|label| named(name, &label))
+}
+
+/// `nightly/wal`, also of `nightly/`.
+fn named(name: &str, label: &str) -> String {
+    format!("{}/{label}", name.trim_end_matches('/'))
 }
 
 fn short(source: &Source) -> String {
@@ -128,8 +133,7 @@ impl Args {
     /// The options of one of so many runs: they share the time and α, have names and reports together, and compare what was asked of all.
     fn of_part(&self, among: Among, label: &str, runs: usize, one_question: bool) -> Args {
         let mut args = self.with_share_of_time(runs);
-        args.asked.name =
-            self.asked.name.as_ref().map(|name| format!("{}/{label}", name.trim_end_matches('/')));
+        args.asked.name = self.asked.name.as_ref().map(|name| named(name, label));
         if among.has_others {
             args.html = None;
         }
@@ -177,8 +181,8 @@ pub(super) fn execute(
     let of = runs.len();
     let mut held = Vec::new();
     let mut ended: Vec<Reported> = Vec::new();
-    let named = runs.into_iter().map(|(part, prepared)| (part.source.own_word(), (part, prepared)));
-    let result = one_after_the_other(named, cancelled, |name, (part, mut prepared)| {
+    let runs = runs.into_iter().map(|(part, prepared)| (part.source.own_word(), (part, prepared)));
+    let result = one_after_the_other(runs, cancelled, |name, (part, mut prepared)| {
         if !args.quiet {
             tell(&format!("\n{} of {of}: {name}", ended.len() + 1));
         }
@@ -191,41 +195,41 @@ pub(super) fn execute(
         let run = prepared.run.id.and_then(|id| store.load_for_report(id).ok());
         ended.push(Reported { name: part.label, run, failure });
         // What is known is on the page, whatever becomes of the others.
-        match (page(args, &ended, store), code) {
-            (Err(error), Ok(code)) => {
-                Ok(ExitCode::from(number_of(report_error(&error)).max(number_of(code))))
-            }
-            (Err(error), Err(own)) => {
-                report_error(&error);
-                Err(own)
-            }
-            (Ok(()), code) => code,
-        }
+        after(page(args, &ended, store), code)
     });
     for (label, command) in &commands[ended.len()..] {
         let failure = Some(format!("not begun; by itself: {command}"));
         ended.push(Reported { name: label.clone(), run: None, failure });
     }
-    if ended.iter().any(|one| one.run.is_none()) {
-        page(args, &ended, store)?;
-    }
-    match args.format {
-        Format::Text => {
-            let options = options(args, Format::Text);
-            overview::write_head(&ended, &wishes(args), &options, Some(store))?;
-        }
-        format @ (Format::Json | Format::Html | Format::Markdown) => {
-            let options = options(args, format);
-            overview::write(&ended, &wishes(args), &options, format, &Output::default(), Some(store))?;
-        }
-        // Each has been written when it ended.
-        Format::Lkml | Format::Mmtests | Format::Csv => {}
-    }
+    let result = after(say_all(args, &ended, store), result);
     say_where(args, &ended);
     if let Some(gate) = args.fail_if.filter(|_| !held.is_empty()) {
         tell(&format!("assay: --fail-if {} holds of {}", gate.name(), held.join(", ")));
     }
     result
+}
+
+/// What became of the runs, once what they say was written: an output that cannot be written hides no gate and no failure.
+fn after(written: anyhow::Result<()>, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    let Err(error) = written else { return result };
+    let code = number_of(report_error(&error));
+    result.map(|own| ExitCode::from(number_of(own).max(code)))
+}
+
+/// Writes what all of them say.
+fn say_all(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()> {
+    if ended.iter().any(|one| one.run.is_none()) {
+        page(args, ended, store)?;
+    }
+    let (wishes, options) = (wishes(args), options(args, args.format));
+    match args.format {
+        Format::Text => overview::write_head(ended, &wishes, &options, Some(store)),
+        format @ (Format::Json | Format::Html | Format::Markdown) => {
+            overview::write(ended, &wishes, &options, format, &Output::default(), Some(store)).map(drop)
+        }
+        // Each has been written when it ended.
+        Format::Lkml | Format::Mmtests | Format::Csv => Ok(()),
+    }
 }
 
 /// Writes the page of `--html`.
@@ -272,9 +276,7 @@ fn one_after_the_other<R>(
     let mut largest = 0;
     for (name, run) in runs {
         if cancelled.load(Ordering::SeqCst) {
-            return Err(Failure::interrupted(format!("interrupted before {name} was begun"))
-                .hint(format!("`assay run {name}` is that run by itself"))
-                .into());
+            return Err(Failure::interrupted(format!("interrupted before {name} was begun")).into());
         }
         let ended = match execute(&name, run) {
             Err(error) if cancelled.load(Ordering::SeqCst) => return Err(error),
