@@ -150,6 +150,7 @@ fn follows(factor: &str, fact: &str) -> bool {
         // So is what a machine has of both.
         "cpus" | "memory" => matches!(part, "cpu" | "memory" | "fs" | "mount"),
         "kernel_args" => matches!(part, "kernel" | "cpu" | "memory" | "fs" | "mount" | "clocksource"),
+        "dm" => matches!(part, "mount" | "fs" | "mkfs" | "o_direct" | "device" | "below" | "queue"),
         "log" => matches!(part, "mount" | "mkfs" | "fs" | "below") || fact == "device.members",
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
@@ -180,6 +181,8 @@ mod tests {
             ("config", "io_uring.available"),
             ("log", "mount.options"),
             ("log", "device.members"),
+            ("dm", "device.on"),
+            ("dm", "queue.scheduler"),
         ] {
             assert!(follows(factor, fact), "{factor}: {fact}");
         }

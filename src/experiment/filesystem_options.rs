@@ -14,7 +14,14 @@ pub(super) fn words(key: &str, value: &str) -> Result<Vec<String>, String> {
         return Ok(Vec::new());
     }
     if key.starts_with("mkfs") {
-        return shlex::split(value).ok_or_else(|| format!("{key}={value}: a quote is not closed"));
+        let words = shlex::split(value).ok_or_else(|| format!("{key}={value}: a quote is not closed"))?;
+        return match words.first().filter(|word| !word.starts_with('-')) {
+            Some(_) => Err(format!(
+                "{key}={value}: arguments of mkfs begin with a dash; a level with a comma stands in double quotes: \
+                 --vary '{key}=default,\"-E lazy_itable_init=0,lazy_journal_init=0\"'"
+            )),
+            None => Ok(words),
+        };
     }
     let options = value.split(',').map(str::trim).filter(|option| !option.is_empty());
     Ok(options.map(str::to_owned).collect())

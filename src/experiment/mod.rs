@@ -11,6 +11,7 @@ mod filesystem_options;
 mod guest_settings;
 mod job_text;
 mod kernel_source;
+mod mapping;
 mod newest_kernel;
 mod placed;
 mod recipe_table;
@@ -32,11 +33,12 @@ pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
 pub use kernel_source::{KernelSource, SOURCE_KEYS};
+pub use mapping::Mapping;
 pub use recipe_table::RecipeTable;
 pub use stop_rule::MAX_ROUNDS;
 pub use target_names::{TARGET_KEYS, nearest_target_key, of_no_filesystem, of_one_filesystem, target_key};
 pub use target_settings::{
-    DEVICE_LINK, FileState, Filesystem, Fresh, Knob, LOG_LINK, MOUNT_POINT, TargetSettings,
+    BELOW_LINK, DEVICE_LINK, FileState, Filesystem, Fresh, Knob, LOG_LINK, MOUNT_POINT, TargetSettings,
 };
 pub use tool_settings::ToolSettings;
 pub use watched::{OBSERVE_KEY, observers};

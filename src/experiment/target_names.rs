@@ -6,13 +6,13 @@ use crate::catalog::Filesystem;
 use crate::workload::nearest;
 
 /// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 20] = [
-    "device", "fs", "mkfs", "mount", "log", "extsize", "state", "fresh", "scheduler", "nr_requests",
+pub const TARGET_KEYS: [&str; 21] = [
+    "device", "dm", "fs", "mkfs", "mount", "log", "extsize", "state", "fresh", "scheduler", "nr_requests",
     "read_ahead", "kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules",
 ];
 
 /// Names that other tools have for these settings, or that people say.
-const OTHER_NAMES: [(&str, &str); 25] = [
+const OTHER_NAMES: [(&str, &str); 30] = [
     ("filesystem", "fs"),
     ("filesys", "fs"),
     ("fstype", "fs"),
@@ -20,6 +20,11 @@ const OTHER_NAMES: [(&str, &str); 25] = [
     ("mount_options", "mount"),
     ("dev", "device"),
     ("disk", "device"),
+    ("device_mapper", "dm"),
+    ("dmsetup", "dm"),
+    ("luks", "dm"),
+    ("crypt", "dm"),
+    ("dm_crypt", "dm"),
     ("logdev", "log"),
     ("journal_device", "log"),
     ("extent_size", "extsize"),
@@ -134,6 +139,6 @@ mod tests {
             assert_eq!(nearest_target_key(typed), Some(meant), "{typed}");
         }
         assert_eq!(nearest_target_key("colour_of_the_sky"), None);
-        assert!(unknown_target_key("colour_of_the_sky").contains("there are device, fs, mkfs"));
+        assert!(unknown_target_key("colour_of_the_sky").contains("there are device, dm, fs, mkfs"));
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::device_spec::Device;
 use super::filesystem_options;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
+use super::mapping::Mapping;
 use super::target_names::{of_one_filesystem, target_key, unknown_target_key};
 pub use crate::catalog::Filesystem;
 use crate::catalog::{LauncherKind, Smallest};
@@ -22,6 +23,9 @@ pub const DEVICE_LINK: &str = "device";
 pub const MOUNT_POINT: &str = "mnt";
 /// The name, in the same directory, of the link to the device of the filesystem's log.
 pub const LOG_LINK: &str = "log";
+
+/// The name, in the same directory, of the link to the device below the one that the device mapper makes.
+pub const BELOW_LINK: &str = "below";
 
 /// How often devices and filesystems are made anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,6 +67,9 @@ pub struct Knob {
 pub struct TargetSettings {
     /// The device; `None`: a directory of the run.
     pub device: Option<Device>,
+    /// What the device mapper puts above it; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dm: Option<Mapping>,
     /// The filesystem to make; `None`: the job works on the device itself.
     pub fs: Option<Filesystem>,
     /// Arguments of mkfs.
@@ -100,6 +107,7 @@ impl TargetSettings {
         let named = target_key(key).ok_or_else(|| unknown_target_key(key))?;
         match named.as_str() {
             "device" => self.device = Some(Device::parse(value, base)?),
+            "dm" => self.dm = Mapping::parse(value)?,
             "fs" => {
                 self.fs = match value {
                     "none" => None,
@@ -302,12 +310,25 @@ impl TargetSettings {
         is_same.then(|| format!("log={log} is the device of the filesystem itself; write log=internal"))
     }
 
+    /// What the device mapper would make, with nothing below it.
+    fn mapped_nowhere(&self) -> Option<String> {
+        let dm = self.dm.as_ref()?;
+        match self.device {
+            Some(Device::Block(_) | Device::Made { .. }) => None,
+            Some(Device::Directory(_) | Device::File(_)) => Some(format!(
+                "dm={dm} is put on a device, not on a file or directory; write e.g. --target loop:1g"
+            )),
+            None => Some(format!("dm={dm} needs a device: --target loop:1g, or /dev/X with --destroy")),
+        }
+    }
+
     /// What does not fit together.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
         let mut found = self.guest.contradictions();
         found.extend(self.guest_and_device());
         found.extend(self.log_nowhere());
+        found.extend(self.mapped_nowhere());
         let fs = self.fs.map_or("", Filesystem::name);
         let path_only = matches!(self.device, Some(Device::Directory(_) | Device::File(_)));
         match self.fs {
@@ -406,6 +427,7 @@ mod tests {
             ("fresh", "never", "write trial, round or run"),
             ("state", "full", "write new, allocate, overwrite or default"),
             ("mkfs", "-L 'x", "a quote is not closed"),
+            ("mkfs", "lazy_journal_init=0", "a level with a comma stands in double quotes"),
             ("sysfs:/etc/passwd", "x", "a path below /sys or /proc/sys"),
             ("sysfs:queue/../../x", "x", "a path below /sys or /proc/sys"),
             ("extsize", "1000", "whole blocks below 4 GiB"),
@@ -480,6 +502,24 @@ mod tests {
         let mut guest = of(&[("fs", "xfs"), ("device", "loop:1g"), ("log", "/dev/no")]).unwrap();
         guest.guest.kernel = Some("/boot/vmlinuz".into());
         assert!(guest.contradictions()[0].starts_with("/dev/no is this machine's"));
+    }
+
+    #[test]
+    fn a_mapping_needs_a_device_below() {
+        let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().contradictions().join("; ");
+        assert_eq!(said(&[("dm", "crypt"), ("device", "loop:1g")]), "");
+        assert_eq!(said(&[("dm", "none")]), "");
+        assert_eq!(
+            said(&[("dm", "crypt"), ("device", "loop:1g"), ("fs", "tmpfs")]),
+            "",
+            "a level beside xfs"
+        );
+        assert!(said(&[("dm", "crypt")]).starts_with("dm=crypt needs a device"));
+        assert!(
+            said(&[("dm", "delay:ms=1"), ("device", "/")]).starts_with("dm=delay:ms=1 is put on a device")
+        );
+        assert!(of(&[("dm", "luks")]).unwrap_err().contains("linear, crypt, delay"));
+        assert_ne!(of(&[("dm", "crypt")]).unwrap().stack(), of(&[]).unwrap().stack(), "made anew for each");
     }
 
     #[test]

@@ -11,6 +11,7 @@ impl TargetSettings {
     pub fn described(&self) -> Vec<String> {
         let mut lines = self.guest.described();
         let device = self.device.as_ref().filter(|_| !self.is_in_memory());
+        let above = self.dm.as_ref().map(|dm| format!("{dm} on ")).unwrap_or_default();
         let fresh = match self.fresh.unwrap_or_default() {
             Fresh::Trial => "for each trial",
             Fresh::Round => "for each round",
@@ -23,9 +24,9 @@ impl TargetSettings {
             (Some(fs), None) => lines.push(format!("{} in memory, made {fresh}", fs.name())),
             (Some(fs), Some(device)) => {
                 let log = self.log.as_ref().map(|log| format!(", its log on {log}")).unwrap_or_default();
-                lines.push(format!("{} on {device}{log}, made {fresh}", fs.name()));
+                lines.push(format!("{} on {above}{device}{log}, made {fresh}", fs.name()));
             }
-            (None, Some(device)) if self.makes() => lines.push(format!("{device}, made {fresh}")),
+            (None, Some(device)) if self.makes() => lines.push(format!("{above}{device}, made {fresh}")),
             (None, _) if !self.knobs.is_empty() => lines.push("settings, for each trial".to_owned()),
             (None, _) => {}
         }
@@ -62,6 +63,8 @@ mod tests {
             log,
             "xfs on loop:1g, its log on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy)"
         );
+        let mapped = [("fs", "xfs"), ("device", "loop:1g"), ("dm", "crypt:same_cpu_crypt")];
+        assert_eq!(said(&mapped), "xfs on crypt:same_cpu_crypt on loop:1g, made for each trial");
         let once = [("fs", "xfs"), ("device", "ram:1g"), ("fresh", "run")];
         assert_eq!(said(&once), "xfs on ram:1g, made once");
         let mut booted = of(&once).unwrap();

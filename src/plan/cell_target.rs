@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::cell_spec::CellSpec;
-use crate::experiment::{DEVICE_LINK, Device, FileState, Fresh, MOUNT_POINT, TargetSettings};
+use crate::experiment::{DEVICE_LINK, Device, FileState, Fresh, GuestSettings, MOUNT_POINT, TargetSettings};
 use crate::workload::{Hint, JobFile};
 
 /// A complaint and what helps against it.
@@ -100,22 +100,25 @@ fn stack_name(settings: &TargetSettings) -> String {
 
 /// What no cell shows alone: one block device cannot hold two things that both last longer than a trial.
 pub(super) fn shared_devices(cells: &[CellSpec]) -> Option<String> {
-    let named = |cell: &CellSpec| -> Vec<PathBuf> {
-        let path = |device: &Device| match device {
-            Device::Block(path) => Some(path.clone()),
+    // A guest has one disk of each kind and size.
+    let named = |cell: &CellSpec| -> Vec<(String, Option<GuestSettings>)> {
+        let one = |device: &Device| match device {
+            Device::Block(path) => Some((path.display().to_string(), None)),
+            Device::Made { kind, .. } if kind.only_in_guests() => {
+                Some((device.to_string(), Some(cell.target.guest.clone())))
+            }
             _ => None,
         };
-        cell.target.devices().filter_map(path).collect()
+        cell.target.devices().filter_map(one).collect()
     };
     let lasting = cells.iter().filter(|cell| !matches!(cell.target.fresh, None | Some(Fresh::Trial)));
     let kept: Vec<_> =
-        lasting.flat_map(|cell| named(cell).into_iter().map(|path| (path, cell.stack.clone()))).collect();
-    let clash = kept.iter().find(|(path, stack)| {
-        let others = cells.iter().filter(|cell| named(cell).contains(path));
+        lasting.flat_map(|cell| named(cell).into_iter().map(|device| (device, cell.stack.clone()))).collect();
+    let ((clash, _), _) = kept.iter().find(|(device, stack)| {
+        let others = cells.iter().filter(|cell| named(cell).contains(device));
         others.into_iter().any(|other| other.stack != *stack)
     })?;
     Some(format!(
-        "{} cannot hold what several levels put on it beyond a trial; fresh=trial makes it anew for each",
-        clash.0.display()
+        "{clash} cannot hold what several levels put on it beyond a trial; fresh=trial makes it anew for each"
     ))
 }

@@ -74,6 +74,11 @@ fn a_log_is_of_one_filesystem_at_a_time() {
     assert!(plan(JOB, &on).is_ok());
     let said = plan(JOB, &[&on[..], &["fresh=round"]].concat()).unwrap_err().to_string();
     assert!(said.contains("/dev/no cannot hold what several levels put on it beyond a trial"), "{said}");
+    let kernel = concat!("kernel=", env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let guests = ["dm=none,crypt", "device=virtio_blk:1g", kernel, "fs=xfs"];
+    assert!(plan(JOB, &guests).is_ok(), "made anew for each trial");
+    let said = plan(JOB, &[&guests[..], &["fresh=round"]].concat()).unwrap_err().to_string();
+    assert!(said.contains("virtio_blk:1g cannot hold what several levels put on it"), "{said}");
     let said = plan(JOB, &["fs=xfs,btrfs", "device=loop:1g", "log=loop:128m"]).unwrap_err().to_string();
     assert!(said.contains("btrfs has no log on another device, only XFS and ext4 have one"), "{said}");
 }

@@ -59,16 +59,23 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
     Err(TargetError::unavailable(format!("there is no {}", path.display()), hint))
 }
 
-/// Sets all; what they were is in the journal before the first is changed.
+/// Whether a setting does its work where requests are queued: a device of the device mapper hands them on. Files are read ahead by what the
+/// device says that they are on.
+fn is_of_the_disk(knob: &Knob) -> bool {
+    !knob.path.starts_with('/') && knob.path != "queue/read_ahead_kb"
+}
+
+/// Sets all; what they were is in the journal before the first is changed. `below`: the disk under a device of the device mapper.
 pub(super) fn turn(
     journal: &mut Journal,
     knobs: &[Knob],
-    watched: &Path,
+    (watched, below): (&Path, Option<&Path>),
 ) -> Result<(Vec<String>, BTreeMap<String, String>), TargetError> {
     let (mut notes, mut facts) = (Vec::new(), BTreeMap::new());
     let mut placed: Vec<(&Knob, PathBuf)> = Vec::new();
     for knob in knobs {
-        placed.push((knob, place(knob, watched)?));
+        let on = below.filter(|_| is_of_the_disk(knob)).unwrap_or(watched);
+        placed.push((knob, place(knob, on)?));
     }
     placed.sort_by_key(|(_, path)| follows::rank(path));
     let followers = noted(journal, &placed)?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
-use super::loop_users;
+use super::{loop_users, mapped_device};
 
 /// The file in a work directory that says whose it is, for people and for comparison with the record.
 pub const MARK: &str = ".assay-work";
@@ -101,6 +101,13 @@ pub(super) enum Made {
         /// The name.
         name: String,
     },
+    /// A device of the device mapper, whose name and uuid have the run's random digits in them.
+    Mapped {
+        /// The name.
+        name: String,
+        /// The device below and which disk that is, where it is not of this run's making.
+        below: Option<(PathBuf, DeviceIdentity)>,
+    },
     /// A module that was loaded.
     Module {
         /// Its name.
@@ -144,8 +151,8 @@ pub(super) enum Made {
 }
 
 /// Names of all actions that undoing knows, as they stand in a record.
-pub const UNDO_ACTIONS: [&str; 8] =
-    ["loop", "zram", "null_blk", "module", "filesystem", "mount", "pair", "knob"];
+pub const UNDO_ACTIONS: [&str; 9] =
+    ["loop", "zram", "null_blk", "mapped", "module", "filesystem", "mount", "pair", "knob"];
 
 impl Made {
     /// The name of the step that makes it.
@@ -154,6 +161,7 @@ impl Made {
             Made::Loop { .. } => "loop",
             Made::Zram { .. } => "zram",
             Made::NullBlk { .. } => "null_blk",
+            Made::Mapped { .. } => "dm",
             Made::Module { .. } => "module",
             Made::Filesystem { .. } => "filesystem",
             Made::Mount { .. } => "mount",
@@ -175,6 +183,7 @@ impl Made {
             Made::Zram { .. } => in_sys("module", "zram"),
             // Without the module nothing is in configfs, wherever that is mounted.
             Made::NullBlk { .. } => in_sys("module", "null_blk"),
+            Made::Mapped { name, .. } => mapped_device::device_of(name).is_none(),
             Made::Module { name, .. } => in_sys("module", name),
             Made::Filesystem { device, .. } => is_nothing(device),
             Made::Mount { point, .. } => is_nothing(point),
@@ -193,6 +202,7 @@ impl Made {
             Made::Zram { number: Some(number), .. } => format!("reset /dev/zram{number}"),
             Made::Zram { .. } => "remove a zram device that has no size yet".to_owned(),
             Made::NullBlk { name } => format!("remove the null_blk device {name}"),
+            Made::Mapped { name, .. } => format!("remove the device mapper's {name}"),
             Made::Module { name, .. } => format!("unload the module {name}"),
             Made::Filesystem { device, .. } => format!("wipe the filesystem made on {}", device.display()),
             Made::Mount { point, .. } => format!("unmount {}", point.display()),
@@ -329,7 +339,8 @@ mod tests {
                     Made::Zram { before: vec![], number: None, added: true, bytes: 1, sequence: None }
                 }
                 Made::Zram { .. } => Made::NullBlk { name: "n".to_owned() },
-                Made::NullBlk { .. } => Made::Module { name: "m".to_owned(), loaded: None },
+                Made::NullBlk { .. } => Made::Mapped { name: "d".to_owned(), below: None },
+                Made::Mapped { .. } => Made::Module { name: "m".to_owned(), loaded: None },
                 Made::Module { .. } => Made::Filesystem { device: path.clone(), disk: None, identity: None },
                 Made::Filesystem { .. } => Made::Mount { point: path.clone(), mount: None },
                 Made::Mount { .. } => Made::Pair {

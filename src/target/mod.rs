@@ -9,6 +9,7 @@
 mod abandoned;
 mod busy;
 mod claim;
+mod device_mapper;
 mod directory;
 mod error;
 mod extent_size;
@@ -25,6 +26,7 @@ mod log_device;
 mod loop_device;
 mod loop_users;
 mod made;
+mod mapped_device;
 mod mkfs;
 mod mkfs_ahead;
 mod module;

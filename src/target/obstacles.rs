@@ -9,9 +9,10 @@ use super::overwrite::may_overwrite;
 use super::ramdisk::Taken;
 use super::stack::mount_options;
 use super::{
-    guest_disk, knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram,
+    device_mapper, guest_disk, knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug,
+    second_device, zram,
 };
-use crate::experiment::{Device, DeviceKind, Filesystem, TargetSettings};
+use crate::experiment::{Device, DeviceKind, Filesystem, Mapping, TargetSettings};
 
 /// Whether `settings` can be had on this machine. `below` is where the job would work without a device of its own, `elsewhere` where it
 /// works if it names its files itself.
@@ -43,6 +44,9 @@ pub fn obstacle(
         return Err(found);
     }
     if let Some(found) = room(made(), below) {
+        return Err(found);
+    }
+    if let Some(found) = made().next().and(settings.dm.as_ref()).and_then(device_mapper::obstacle) {
         return Err(found);
     }
     if let Some(fs) = settings.fs {
@@ -107,7 +111,12 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
         (fs.name(), missing.or_else(|| mkfs::obstacle(fs).map(|missing| missing.to_string())))
     };
     let here = DeviceKind::ALL.into_iter().filter(|kind| !kind.only_in_guests());
-    here.map(of_kind).chain(Filesystem::ALL.iter().copied().map(of_fs)).collect()
+    let of_dm = |mapping: Mapping| {
+        let missing = device_mapper::obstacle(&mapping).map(|missing| missing.to_string());
+        (mapping.key(), missing)
+    };
+    let mapped = Mapping::examples().into_iter().map(of_dm);
+    here.map(of_kind).chain(mapped).chain(Filesystem::ALL.iter().copied().map(of_fs)).collect()
 }
 
 /// All that a machine made for the run has was made for it.

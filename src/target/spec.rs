@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::ClaimedDevice;
 use crate::catalog::LauncherKind;
-use crate::experiment::{DEVICE_LINK, Device, DeviceKind, TargetSettings};
+use crate::experiment::{BELOW_LINK, DEVICE_LINK, Device, DeviceKind, TargetSettings};
 
 /// Where a trial works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,14 @@ pub struct Setup {
     pub named: Vec<PathBuf>,
     /// Trials with the same text share what is made, unless it is made anew for each.
     pub epoch: String,
+}
+
+impl Setup {
+    /// The disk under a device that the device mapper makes; `None`: nothing is put above it.
+    #[must_use]
+    pub fn below(&self) -> Option<PathBuf> {
+        self.settings.dm.as_ref().and(self.stack.as_ref()).map(|stack| stack.join(BELOW_LINK))
+    }
 }
 
 impl TargetSpec {

@@ -15,12 +15,12 @@ use super::made::Made;
 use super::obstacles::taken;
 use super::overwrite::may_overwrite;
 use super::{
-    guest_disk, log_device, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device,
-    superblock, zram,
+    device_mapper, guest_disk, log_device, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug,
+    second_device, superblock, zram,
 };
 use crate::catalog::LogDevice;
 use crate::experiment::{
-    DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, LOG_LINK, MOUNT_POINT, TargetSettings,
+    BELOW_LINK, DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, LOG_LINK, MOUNT_POINT, TargetSettings,
 };
 
 /// The file behind the target's loop device.
@@ -72,6 +72,9 @@ impl Builder<'_> {
         self.journal.reached("device");
         if let Some(device) = &device {
             own_facts(device, &mut facts);
+        }
+        let device = self.mapped(device, &mut facts)?;
+        if let Some(device) = &device {
             self.link(device, DEVICE_LINK)?;
         }
         let log = match self.settings.log.as_ref().filter(|_| device.is_some()) {
@@ -160,6 +163,24 @@ impl Builder<'_> {
         }
     }
 
+    /// What the device mapper makes of the device, where it is asked to.
+    fn mapped(&mut self, device: Option<PathBuf>, facts: &mut Facts) -> Result<Option<PathBuf>, TargetError> {
+        let (Some(below), Some(mapping)) = (&device, &self.settings.dm) else { return Ok(device) };
+        facts.insert("target.dm".to_owned(), mapping.to_string());
+        self.link(below, BELOW_LINK)?;
+        let above = device_mapper::make(self.journal, self.name, mapping, below, self.is_foreign())?;
+        self.journal.reached("mapped");
+        Ok(Some(above))
+    }
+
+    /// Whether the device stays when the run has ended, so that nothing may be left on it.
+    fn is_foreign(&self) -> bool {
+        !matches!(
+            self.settings.device,
+            Some(Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram | DeviceKind::NullBlk, .. })
+        )
+    }
+
     /// mkfs discards its device first, which makes holes in the file behind a loop device.
     fn fill_holes(&self) -> Result<(), TargetError> {
         for (device, name) in [(&self.settings.device, IMAGE), (&self.settings.log, LOG_IMAGE)] {
@@ -221,10 +242,7 @@ impl Builder<'_> {
         (device, log): (&Path, Option<&Path>),
         facts: &mut Facts,
     ) -> Result<(), TargetError> {
-        let foreign = !matches!(
-            settings.device,
-            Some(Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram | DeviceKind::NullBlk, .. })
-        );
+        let foreign = self.is_foreign();
         let mut others = second_device::of_mkfs(settings);
         others.retain(|other| other != device);
         for other in &others {

@@ -20,7 +20,7 @@ use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
 use super::{extent_size, knobs, mkfs, second_device};
 use crate::catalog::Filesystem;
-use crate::experiment::{Device, DeviceKind, Fresh, LOG_LINK};
+use crate::experiment::{Device, DeviceKind, Fresh, LOG_LINK, Mapping};
 use crate::host::HostFacts;
 
 /// Longest wait in milliseconds for a device to be idle, for tests, which share theirs. Only debug builds read it.
@@ -157,7 +157,8 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
         let kept = extent_size::hint(&spec.directory, bytes)?;
         facts.insert("target.extsize".to_owned(), kept.to_string());
     }
-    let (rounded, set) = knobs::turn(&mut journal, &setup.settings.knobs, &spec.watched())?;
+    let (rounded, set) =
+        knobs::turn(&mut journal, &setup.settings.knobs, (&spec.watched(), setup.below().as_deref()))?;
     facts.extend(set);
     notes.extend(rounded);
     notes.extend(stays);
@@ -241,7 +242,9 @@ pub fn facts(spec: &TargetSpec, ready: &Ready) -> HostFacts {
         facts.set("mount.options", plain);
     }
     if let Some(kind) = made.filter(|_| facts.get("device").is_some()) {
-        without_numbers(&mut facts, kind);
+        let mapped = spec.setup.as_ref().and_then(|setup| setup.settings.dm.as_ref());
+        let name = mapped.map_or(kind.name(), Mapping::target);
+        without_numbers(&mut facts, name);
     }
     facts
 }
@@ -254,15 +257,15 @@ fn log_that_was_made(spec: &TargetSpec) -> Option<PathBuf> {
 }
 
 /// Which number the kernel gave a device it made is chance, and no difference between arms.
-fn without_numbers(facts: &mut HostFacts, kind: DeviceKind) {
+fn without_numbers(facts: &mut HostFacts, kind: &str) {
     let device = facts.get("device").unwrap_or_default().to_owned();
     facts.set("now.device", device);
     for name in ["device", "mount.source"] {
         if facts.get(name).is_some() {
-            facts.set(name, kind.name());
+            facts.set(name, kind);
         }
     }
-    for name in ["device.loop_file", "device.id"] {
+    for name in ["device.loop_file", "device.dm_name", "device.id"] {
         facts.remove(name);
     }
 }

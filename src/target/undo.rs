@@ -10,7 +10,7 @@ use super::error::TargetError;
 use super::identity::DeviceIdentity;
 use super::made::{Inode, Made, Seen};
 use super::overwrite::{Refusal, may_overwrite, user_of_device};
-use super::{loop_device, mkfs, mount, null_blk, setting_pair, unload, zram};
+use super::{device_mapper, loop_device, mkfs, mount, null_blk, setting_pair, unload, zram};
 
 /// `inside`: the work directory, if it is still the one that was made. The note is about something that stays.
 pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>, TargetError> {
@@ -20,6 +20,7 @@ pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>,
             zram::remove(before, *number, *added, *bytes, *sequence)
         }
         Made::NullBlk { name } => null_blk::remove(name),
+        Made::Mapped { name, below } => return device_mapper::remove(name, below.as_ref()),
         Made::Module { name, loaded } => return unload::unload(name, *loaded),
         Made::Filesystem { device, disk, identity } => {
             return wipe(device, disk.as_ref(), identity.as_deref());

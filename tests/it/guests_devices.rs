@@ -112,6 +112,37 @@ fn every_kind_of_device_is_there_in_one_boot() {
 }
 
 #[test]
+fn the_device_mapper_is_between_the_disk_and_the_filesystem() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    if !tools::installed("mkfs.ext4") {
+        return tools::skipped("mkfs.ext4 is needed");
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=randwrite\nbs=4k\nsize=4m\ndirect=1\noverwrite=1\nio_size=80k\n");
+    let kernel = format!("kernel={}", kernels[1]);
+    let vary = "dm=none,linear,crypt,crypt:no_write_workqueue:sector_size=4096,delay:ms=20";
+    let words =
+        ["run", "job.fio", "-q", "--vary", vary, "--rounds", "1", "-t", &kernel, "-t", "virtio_blk:64m"];
+    let run = succeed(&sandbox, &[&words[..], &["-t", "fs=ext4", "-t", "scheduler=mq-deadline"]].concat());
+    all_done(&run, 5);
+    let of = |name| facts_by_level(&run, name).into_iter().map(|(_, value)| value).collect::<Vec<_>>();
+    assert_eq!(of("device.kind")[1..], ["device mapper"; 4]);
+    assert_eq!(
+        of("sysfs.queue/scheduler"),
+        ["mq-deadline"; 5],
+        "that of the disk, which the mapper has none of"
+    );
+    let level = |at: usize| run.cells[run.trials[at].cell as usize].levels[0];
+    for (at, _) in run.trials.iter().enumerate() {
+        let fastest = value(&run, at, "write.clat_ns.min").unwrap();
+        assert_eq!(fastest >= 20e6, level(at) == 4, "level {}: {fastest} ns", level(at));
+        assert_eq!(value(&run, at, "write.total_ios"), Some(20.0));
+    }
+    let report = sandbox.succeed(&["report", "1", "-v"]);
+    assert!(!report.contains("undeclared difference"), "{report}");
+}
+
+#[test]
 fn disks_differ_by_their_cache_and_pmem_by_its_size() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();

@@ -28,7 +28,7 @@ Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the
   a ${KEY} in the job, the command or a hook
   an option of fio, set in every section: bs, iodepth, rw, ioengine, numjobs …
   a setting of dbench, fs_mark or xfs_io: clients, threads … (assay help tools)
-  a setting: directory, engine, observe (none, locks+waits …), device, fs, mkfs, mount (of one: mkfs.xfs, mount.ext4 …), log,
+  a setting: directory, engine, observe (none, locks+waits …), device, dm (crypt …), fs, mkfs, mount (of one: mkfs.xfs, mount.ext4 …), log,
   extsize, state, fresh, scheduler, nr_requests, read_ahead, sysfs:queue/NAME, vm.dirty_ratio and other sysctls (now: as it is); of a guest
   kernel, source, rev, patch, config, cpus, memory, kernel_args, modules (assay help targets, assay help kernels)
 

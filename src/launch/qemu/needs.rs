@@ -135,6 +135,11 @@ impl Needs {
             (Some(device), fs) => self.device(device, fs.is_some()),
             (None, _) => {}
         }
+        if let Some(mapping) = settings.dm.as_ref().filter(|_| !settings.is_in_memory()) {
+            self.driver("dm_mod", Need::Must);
+            self.driver(mapping.module(), Need::Must);
+            mapping.guest_modules().iter().for_each(|name| self.driver(name, Need::May));
+        }
         if let Some(log) = &settings.log {
             self.device(log, true);
         }

@@ -59,6 +59,12 @@ fn case(action: &str, sandbox: &Sandbox) -> Option<Case> {
                 Box::new(move || std::fs::read_dir(&empty).is_ok_and(|mut entries| entries.next().is_none())),
             )
         }
+        // Nor is there a mapped device for certain; none of assay's own is called like a logical volume.
+        "mapped" => {
+            let before = mapped();
+            let made = json!({ "mapped": { "name": "LVM-root", "below": null } });
+            plain(made, Box::new(move || before.is_subset(&mapped())))
+        }
         "module" => {
             let modules = || std::fs::read_to_string("/proc/modules").unwrap_or_default();
             let (before, name) = (modules(), modules().split(' ').next().unwrap_or("loop").to_owned());
@@ -99,6 +105,12 @@ fn case(action: &str, sandbox: &Sandbox) -> Option<Case> {
         }
         _ => panic!("the action '{action}' has no forged case: add one here"),
     }
+}
+
+/// The devices of the device mapper.
+fn mapped() -> std::collections::BTreeSet<std::ffi::OsString> {
+    let all = std::fs::read_dir("/sys/block").unwrap().flatten().map(|entry| entry.file_name());
+    all.filter(|name| name.to_string_lossy().starts_with("dm-")).collect()
 }
 
 /// Does something when it goes.

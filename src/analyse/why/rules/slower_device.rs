@@ -39,6 +39,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let is_no_device = |factor: &Factor| {
         sets_the_queue(factor)
             || is_made_by_software(factor)
+            || puts_software_between(factor)
             || leads_to_other_places(factor)
             || names_devices(factor) && is_on_others(pair)
     };
@@ -83,6 +84,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
 fn works_on_their_processors(pair: &Pair<'_>) -> bool {
     let in_kernel = pair.part(BudgetPart::Kernel).or_else(|| pair.part(BudgetPart::Processor));
     in_kernel.is_some_and(|line| pair.share_of(&line).is_some_and(|share| share >= MOST))
+}
+
+/// Whether the levels of a factor are what the device mapper puts above the device.
+fn puts_software_between(factor: &Factor) -> bool {
+    let is_one = |key: &String| key.strip_prefix("target.").unwrap_or(key) == "dm";
+    std::iter::once(&factor.name).chain(&factor.sets).any(is_one)
 }
 
 fn names_devices(factor: &Factor) -> bool {
@@ -250,6 +257,8 @@ mod tests {
                 && of("target.device", &["/dev/sdb", "/dev/md0"])
         );
         assert!(!of("device", &["loop:1g", "zram:1g"]) && !of("fs", &["loop:1g"]));
+        let between = |name: &str| super::puts_software_between(&super::Factor::new(name, Vec::new()));
+        assert!(between("dm") && between("target.dm") && !between("device"));
     }
 
     #[test]
