@@ -29,10 +29,10 @@ pub(super) enum FailIf {
     /// A row that decides could not be decided
     Undecided,
     /// Slower, or undecided: only what is known to be no slower passes
-    #[value(name = "slower,undecided")]
+    #[value(name = "slower,undecided", alias = "undecided,slower")]
     SlowerOrUndecided,
     /// Changed, or undecided
-    #[value(name = "changed,undecided")]
+    #[value(name = "changed,undecided", alias = "undecided,changed")]
     ChangedOrUndecided,
 }
 

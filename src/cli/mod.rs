@@ -76,6 +76,7 @@ enum Command {
     /// Find the step that made something worse: versions, commits of a repository; each trial may have noise
     Bisect(Box<bisect::Args>),
     /// Say why: run the cells of a stored run some more rounds, unwatched and watched, and report what was seen
+    #[command(alias = "why")]
     Explain(explain::Args),
     /// The runs of one name in time: where their level changed, and whether the newest is as those before it
     History(history::Args),

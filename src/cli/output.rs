@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::{Failure, own_file};
 use crate::sys::laid_link;
 use crate::sys::regular_file::{Kind, is_unnamed_pipe};
-use crate::sys::terminal::{Form, err, harmless, out_as};
+use crate::sys::terminal::{Form, error_output, harmless, out_as};
 
 const HINT: &str = "name a file in a directory that exists and can be written";
 /// How long nobody may read a FIFO.
@@ -47,7 +47,7 @@ impl Output {
         // Something else may lie there by now.
         match place(file, self.force)? {
             Place::Stdout => Ok(all(out_as(form), text)?),
-            Place::Stderr => Ok(all(err(), text)?),
+            Place::Stderr => Ok(all(error_output(), text)?),
             Place::Null => Ok(()),
             Place::Pipe(pipe) => Ok(all(pipe, &harmless(text, form))?),
             Place::Fifo => Ok(all(with_reader(file)?, &harmless(text, form))?),

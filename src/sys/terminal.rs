@@ -121,10 +121,31 @@ pub fn out_as(form: Form) -> Edge<std::io::StdoutLock<'static>> {
     Edge { stream, form }
 }
 
-/// Standard error, for words.
+/// Standard error, for a report that is to be written there.
 #[must_use]
-pub fn err() -> Edge<std::io::Stderr> {
+pub fn error_output() -> Edge<std::io::Stderr> {
     Edge { stream: std::io::stderr(), form: Form::Plain }
+}
+
+/// Standard error, for words about what is done: nobody to read them is no reason to fail, and changes no exit code.
+#[must_use]
+pub fn err() -> Told {
+    Told(error_output())
+}
+
+/// Words to somebody who may have gone.
+pub struct Told(Edge<std::io::Stderr>);
+
+impl Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let _ = self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let _ = self.0.flush();
+        Ok(())
+    }
 }
 
 /// Columns of the terminal on standard output; 80 where there is none, and at most 100, which can still be read.

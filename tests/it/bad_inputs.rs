@@ -497,6 +497,26 @@ fn fail_if_is_exit_code_3_and_no_error() {
 }
 
 #[test]
+fn a_reader_that_went_changes_no_exit_code() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", SIMULATED);
+    let program = env!("CARGO_BIN_EXE_assay");
+    // What is undecided is told on standard error, and then judged.
+    let gates =
+        [("changed", 3), ("slower", 0), ("slower --alpha 0.0001", 0), ("slower,undecided --alpha 0.0001", 3)];
+    for (gate, code) in gates {
+        for gone in ["2>&1 >/dev/null", "2>/dev/null"] {
+            let run = format!("'{program}' run s.toml --fail-if {gate} {gone}");
+            let line = format!("(sleep 0.2; {run}; echo $? >code) | true");
+            let output = Command::new("sh").arg("-c").arg(line).current_dir(sandbox.path()).output().unwrap();
+            assert!(output.status.success());
+            let found = std::fs::read_to_string(sandbox.path().join("code")).unwrap();
+            assert_eq!(found.trim(), code.to_string(), "{gate}, {gone}");
+        }
+    }
+}
+
+#[test]
 fn a_closed_standard_input_is_no_obstacle() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
