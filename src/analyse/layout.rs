@@ -153,16 +153,9 @@ fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
 fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
     let asked = options.primary.as_deref().or(run.design.primary.as_deref());
     let is_metric = |name: &str| table.metrics().iter().any(|metric| metric.name == name);
-    let mut wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
-    // Sections that are not named keep what decides there by design.
-    let named: Vec<Option<&str>> = wishes.iter().map(|(section, _)| *section).collect();
-    if let (Some(_), Some(design)) = (&options.primary, &run.design.primary)
-        && named.iter().all(Option::is_some)
-    {
-        let by_design = deciding_metrics(design, is_metric);
-        wishes.extend(by_design.into_iter().filter(|(section, _)| !named.contains(section)));
-    }
-    let for_all = wishes.iter().any(|(section, _)| section.is_none());
+    let wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
+    let is_asked = options.primary.is_some() || run.design.asked;
+    let alone = is_asked || wishes.iter().any(|(section, _)| section.is_none());
     let wished = wished_in(table, &wishes, rows);
     let any_job = rows.iter().any(|row| !row.key.job.is_empty());
     // A read column is 0 in the row of a job that only writes: the first metric that measured something decides.
@@ -173,8 +166,8 @@ fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row
     };
     let first = |row: &Row| measured(row).filter(|_| !(row.key.job.is_empty() && any_job));
     let nothing_fits = wished.iter().all(Vec::is_empty);
-    // What is wished for one section leaves the others as they are.
-    let mut usual: Vec<Option<u32>> = match nothing_fits || !for_all {
+    // What nobody asked for, as the latency of a section with a rate, leaves the other sections as they are.
+    let mut usual: Vec<Option<u32>> = match nothing_fits || !alone {
         true => rows.iter().map(|row| bandwidth(table, row)).collect(),
         false => vec![None; rows.len()],
     };
@@ -308,15 +301,20 @@ mod tests {
         let mut run = with_metrics([of("wal"), of("checkpoint")].concat());
         let decide = |run: &Run, primary: Option<&str>| {
             let options = Options { primary: primary.map(str::to_owned), ..Options::default() };
-            primaries(run, &options).into_iter().map(|(_, name)| name.unwrap()).collect::<Vec<_>>()
+            primaries(run, &options).into_iter().map(|(_, name)| name.unwrap_or_default()).collect::<Vec<_>>()
         };
-        assert_eq!(decide(&run, Some("wal:write.lat_ns.p99")), ["write.lat_ns.p99", "write.bw"]);
+        assert_eq!(decide(&run, Some("wal:write.lat_ns.p99")), ["write.lat_ns.p99", ""], "it alone");
         assert_eq!(
             decide(&run, Some("checkpoint:usr_cpu,write.lat_ns.p99")),
             ["write.lat_ns.p99", "usr_cpu"]
         );
         run.design.primary = Some("wal:usr_cpu,checkpoint:write.lat_ns.p99".to_owned());
         assert_eq!(decide(&run, None), ["usr_cpu", "write.lat_ns.p99"]);
+        assert_eq!(decide(&run, Some("checkpoint:write.bw")), ["", "write.bw"]);
+        run.design.primary = Some("wal:usr_cpu".to_owned());
+        assert_eq!(decide(&run, None), ["usr_cpu", "write.bw"], "chosen for its rate, as nobody asked");
+        run.design.asked = true;
+        assert_eq!(decide(&run, None), ["usr_cpu", ""]);
     }
 
     #[test]

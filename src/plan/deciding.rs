@@ -12,26 +12,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
-use crate::workload::{Job, Mix, Workload, deciding_metrics};
-
-/// What was asked for, and for the sections that it does not name what decides there when nobody names a metric.
-pub(super) fn completed(asked: String, cells: &[CellSpec]) -> String {
-    let wishes = deciding_metrics(&asked, |_| false);
-    let named: Vec<&str> = wishes.iter().filter_map(|(section, _)| *section).collect();
-    let fio = is_fio(cells);
-    if named.len() < wishes.len() || fio && cells.iter().any(has_no_latency) {
-        return asked;
-    }
-    let sections: Vec<(String, Job)> = cells.iter().flat_map(sections).collect();
-    let is_other = |(name, _): &(String, Job)| !named.contains(&name.as_str());
-    // Without a section of that name it is the name of a metric.
-    if sections.iter().all(is_other) {
-        return asked;
-    }
-    let others: Vec<(String, Job)> = sections.iter().filter(|section| is_other(section)).cloned().collect();
-    let others = wishes_of(&others, fio);
-    std::iter::once(asked).chain(others).collect::<Vec<_>>().join(",")
-}
+use crate::workload::{Job, Mix, Workload};
 
 fn is_fio(cells: &[CellSpec]) -> bool {
     cells.iter().any(|cell| cell.engine == EngineKind::Fio)

@@ -145,6 +145,17 @@ impl MetricNames {
         deciding_metrics(primary, known).into_iter().try_for_each(|(section, name)| self.one(section, name))
     }
 
+    /// A wish for the only section is one for the trial: its results have no section. The phases of a tool are sections, however few there are.
+    #[must_use]
+    pub fn without_the_only_section(&self, primary: &str) -> String {
+        let sections = self.sections();
+        let only = sections.first().filter(|_| sections.len() == 1 && !self.open);
+        let Some(only) = only else { return primary.to_owned() };
+        let begins = format!("{only}:");
+        let wishes = primary.split(',').map(str::trim);
+        wishes.map(|wish| wish.strip_prefix(&begins).unwrap_or(wish)).collect::<Vec<_>>().join(",")
+    }
+
     /// The names of the sections, without that of the whole trial.
     #[must_use]
     pub fn sections(&self) -> BTreeSet<&str> {
@@ -189,10 +200,6 @@ impl MetricNames {
                 false => format!("; there are {}", all.join(", ")),
             });
             return Err(format!("no section reports as '{asked}'{advice}"));
-        }
-        // The phases of a tool are sections, however few there are.
-        if let Some(only) = section.filter(|_| sections.len() == 1 && !self.open) {
-            return Err(format!("'{only}' is the only section, so its results have none; write {name}"));
         }
         let here: Vec<&str> = self
             .iter()
@@ -358,11 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn an_only_section_is_not_named() {
-        let names = names("[w]\nrw=write\nsize=1m\n", "native").unwrap();
-        let refused = names.check("w:write.clat_ns.p99").unwrap_err();
-        assert_eq!(refused, "'w' is the only section, so its results have none; write write.clat_ns.p99");
-        assert_eq!(names.check("write.clat_ns.p99"), Ok(()));
+    fn an_only_section_is_the_trial() {
+        let only = names("[w]\nrw=write\nsize=1m\n", "native").unwrap();
+        for primary in ["w:write.clat_ns.p99", "write.clat_ns.p99"] {
+            assert_eq!(only.check(primary), Ok(()));
+            assert_eq!(only.without_the_only_section(primary), "write.clat_ns.p99");
+        }
+        assert_eq!(only.without_the_only_section("w:write.bw, runtime"), "write.bw,runtime");
+        assert!(only.check("x:write.bw").unwrap_err().contains("no section reports as 'x'"));
+        let several = names(JOB, "native").unwrap();
+        assert_eq!(several.without_the_only_section("wal:write.bw"), "wal:write.bw");
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Plan {
     pub lead_in: bool,
     /// The metric that decides, if one is named.
     pub primary: Option<String>,
+    /// Somebody named it.
+    pub asked: bool,
     /// Metrics shown besides.
     pub show: Vec<String>,
     /// Sections with a rate or pauses in any cell.
@@ -104,10 +106,11 @@ impl Plan {
             };
             experiment.factors.iter().map(labels).collect()
         };
-        let primary = match &experiment.primary {
-            Some(asked) => Some(deciding::completed(asked.clone(), &cells)),
-            None => deciding::primary(&cells),
-        };
+        let asked = experiment.primary.as_ref().map(|asked| {
+            let names = MetricNames::of(experiment, &cells);
+            names.map_or_else(|| asked.clone(), |names| names.without_the_only_section(asked))
+        });
+        let primary = asked.or_else(|| deciding::primary(&cells));
         let (paced, direct) = (deciding::paced(&cells), deciding::direct(&cells));
         let lead_in = leads_in(experiment, &cells);
         Ok(Plan {
@@ -119,6 +122,7 @@ impl Plan {
             aa: experiment.aa,
             lead_in,
             primary,
+            asked: experiment.primary.is_some(),
             show: experiment.show.clone(),
             paced,
             direct,

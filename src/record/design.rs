@@ -44,6 +44,9 @@ pub struct Design {
     pub paired: bool,
     /// Name of the primary metric, e.g. `write.bw`; `None`: analyse chooses per row.
     pub primary: Option<String>,
+    /// Somebody named that metric: where it is one of certain sections, nothing of the others decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
     /// Metrics that reports have tables of besides, whatever they show; a name means itself and all below it
     /// (`dev` means `dev.flushes`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -18,6 +18,7 @@ pub fn design(plan: &Plan) -> Design {
         compare: plan.compare,
         paired: true,
         primary: plan.primary.clone(),
+        asked: plan.asked,
         show: plan.show.clone(),
         paced: plan.paced.clone(),
         direct: plan.direct,

@@ -60,6 +60,24 @@ pub(super) struct Prepared {
     pub(super) arms: Option<Box<dyn Arms>>,
 }
 
+/// The design of a run that goes on, with all that its plan does not say.
+fn design_again(run: &Run, plan: &Plan) -> record::Design {
+    let then = &run.design;
+    record::Design {
+        failures: then.failures,
+        extended: then.extended,
+        bisects: then.bisects.clone(),
+        together: then.together,
+        // Earlier versions do not say which sections are paced and whether all are direct, and nothing is planned by it.
+        paced: then.paced.clone(),
+        direct: then.direct,
+        // They had other sections decide, too, where one was named.
+        primary: then.primary.clone(),
+        asked: then.asked,
+        ..crate::run::design(plan)
+    }
+}
+
 impl Prepared {
     /// Refuses when a program that the trials need cannot be found.
     ///
@@ -246,17 +264,7 @@ impl Prepared {
         let given =
             Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        let design = record::Design {
-            failures: run.design.failures,
-            extended: run.design.extended,
-            bisects: run.design.bisects.clone(),
-            together: run.design.together,
-            // Earlier versions do not say which sections are paced and whether all are direct, and nothing is planned by it.
-            paced: run.design.paced.clone(),
-            direct: run.design.direct,
-            ..crate::run::design(&plan)
-        };
-        if design != run.design || crate::run::cells(&plan) != run.cells {
+        if design_again(&run, &plan) != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
                 run.assay_version

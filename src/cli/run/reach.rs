@@ -32,7 +32,7 @@ impl Reach {
         let wishes =
             plan.primary.as_deref().map(|text| deciding_metrics(text, |_| false)).unwrap_or_default();
         let deciding = match &names {
-            Some(names) => deciding_in(names, &wishes),
+            Some(names) => deciding_in(names, &wishes, plan.asked),
             None => wishes.len().max(1),
         };
         let candidates = plan.cells.iter().filter(|cell| is_judged(plan, cell)).count();
@@ -128,8 +128,9 @@ fn percent(ratio: f64) -> String {
 }
 
 /// How many metrics decide at one combination of levels, chosen as `analyse` does it: of each section those wished for it, else those
-/// wished for all; of the whole trial those that no section has; where nothing is wished, the bandwidth of each section.
-fn deciding_in(names: &MetricNames, wishes: &[(Option<&str>, &str)]) -> usize {
+/// wished for all; of the whole trial those that no section has; where nothing is wished, or nobody asked for it, the bandwidth of each
+/// other section.
+fn deciding_in(names: &MetricNames, wishes: &[(Option<&str>, &str)], is_asked: bool) -> usize {
     let sections: Vec<&str> = names.sections().into_iter().collect();
     // What a single section reports is the trial's.
     let several = sections.len() > 1;
@@ -149,8 +150,8 @@ fn deciding_in(names: &MetricNames, wishes: &[(Option<&str>, &str)]) -> usize {
         left.filter_map(|(_, name)| names.decides(row, name)).collect()
     };
     let found: Vec<usize> = rows.iter().map(|row| wished(row).len()).collect();
-    let for_all = wishes.iter().any(|(section, _)| section.is_none());
-    let usual = !for_all || found.iter().all(|count| *count == 0);
+    let alone = is_asked || wishes.iter().any(|(section, _)| section.is_none());
+    let usual = !alone || found.iter().all(|count| *count == 0);
     let of_row = |(row, count): (&Vec<&str>, &usize)| match *count {
         0 => usize::from(usual && !(several && row[..] == [""])),
         count => count,
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(of(TWO, Some("dev.flushes")), 1);
         assert_eq!(of(TWO, Some("dev.flushes_per_op,usr_cpu_per_op")), 3);
         assert_eq!(of(TWO, Some("sync.lat_ns.p99")), 1, "one section syncs");
-        assert_eq!(of(TWO, Some("wal:sync.lat_ns.p99")), 2, "the bandwidth decides in the other");
+        assert_eq!(of(TWO, Some("wal:sync.lat_ns.p99")), 1, "it alone");
         assert_eq!(of(TWO, Some("wal:sync.lat_ns.p99,write.bw")), 2);
         assert_eq!(of(TWO, Some("write.bw,read.bw")), 2, "the same in each section");
         assert_eq!(of(ONE, Some("write.bw,dev.flushes,write.bw")), 2);
