@@ -88,6 +88,8 @@ pub struct Newest {
     pub effect: Option<Interval>,
     /// What it is.
     pub verdict: Verdict,
+    /// Facts of host and job that are others than in the runs before it: name, before, now.
+    pub facts: Vec<(String, String, String)>,
 }
 
 impl History {
@@ -148,7 +150,7 @@ fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta:
     let points: Vec<Point> = arms.filter(|arm| arm.n > 0).map(point).collect();
     if let Some(why) = not_judged(&points, newest_run) {
         let verdict = Verdict::NotMeasured(why);
-        let newest = Newest { before: 0, set_aside: 0, effect: None, verdict };
+        let newest = Newest { before: 0, set_aside: 0, effect: None, verdict, facts: Vec::new() };
         return Series { row: row.clone(), metric: metric.clone(), points, changes: Vec::new(), newest };
     }
     let logs: Vec<f64> = points.iter().map(|point| point.median.ln()).collect();
@@ -168,7 +170,11 @@ fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta:
     });
     let changes: Vec<Change> = changes.collect();
     let last = changes.last().map_or(0, |change| change.at);
-    let newest = newest(&logs[last..], alpha, delta, metric.better);
+    let mut newest = newest(&logs[last..], alpha, delta, metric.better);
+    // Those of a change that is told are told with it.
+    if last + 1 < points.len() {
+        newest.facts = facts_at(&analysis.differences, &points, points.len() - 1);
+    }
     Series { row: row.clone(), metric: metric.clone(), points, changes, newest }
 }
 
@@ -207,9 +213,12 @@ fn newest(logs: &[f64], alpha: f64, delta: f64, better: Better) -> Newest {
     }
     let (n, set_aside) = (calm.len(), before.len() - calm.len());
     match further(&calm, *last, alpha) {
-        None => Newest { before: n, set_aside, effect: None, verdict: Verdict::TooFew { n } },
+        None => {
+            Newest { before: n, set_aside, effect: None, verdict: Verdict::TooFew { n }, facts: Vec::new() }
+        }
         Some(log) => {
-            Newest { before: n, set_aside, effect: Some(ratio(log)), verdict: verdict(log, delta, better) }
+            let verdict = verdict(log, delta, better);
+            Newest { before: n, set_aside, effect: Some(ratio(log)), verdict, facts: Vec::new() }
         }
     }
 }

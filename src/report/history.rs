@@ -72,9 +72,9 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
                 "{}",
                 wrapped(
                     &format!(
-                        "{lead}{}, no change in {}",
-                        level.with_unit(last),
-                        counted(series.points.len() as u64, "run")
+                        "{lead}no change found in {}, the newest {}",
+                        counted(series.points.len() as u64, "run"),
+                        level.with_unit(last)
                     ),
                     "  "
                 )
@@ -109,17 +109,22 @@ fn series_json(series: &Series) -> Value {
     let change = |change: &Change| {
         json!({
             "run": series.points[change.at].run, "effect": change.effect, "p": change.p, "verdict": change.verdict,
-            "facts": change.facts.iter().map(|(fact, before, after)| json!({ "fact": fact, "before": before, "after": after })).collect::<Vec<_>>(),
+            "facts": facts_json(&change.facts),
         })
     };
     let point = |point: &Point| json!({ "run": point.run, "started_unix_ns": point.started_unix_ns, "n": point.n, "median": point.median });
-    let Newest { before, set_aside, effect, verdict } = &series.newest;
+    let Newest { before, set_aside, effect, verdict, facts } = &series.newest;
     json!({
         "row": series.row, "metric": series.metric,
         "points": series.points.iter().map(point).collect::<Vec<_>>(),
         "changes": series.changes.iter().map(change).collect::<Vec<_>>(),
-        "newest": { "before": before, "set_aside": set_aside, "effect": effect, "verdict": verdict },
+        "newest": { "before": before, "set_aside": set_aside, "effect": effect, "verdict": verdict, "facts": facts_json(facts) },
     })
+}
+
+fn facts_json(facts: &[(String, String, String)]) -> Vec<Value> {
+    let one = |(fact, before, after): &(String, String, String)| json!({ "fact": fact, "before": before, "after": after });
+    facts.iter().map(one).collect()
 }
 
 /// Nothing changed, and the newest run is no reason to look.
@@ -177,21 +182,23 @@ fn drawn(median: f64, low: f64, high: f64) -> String {
     (0..DRAWN).map(|at| if at == place { '●' } else { '·' }).collect()
 }
 
+/// `job.bs 8k → 2k, kernel.release 6.1 → 6.12, 3 more (--json)`; `None`: nothing changed.
+fn facts_words(facts: &[(String, String, String)]) -> Option<String> {
+    let one = |(fact, before, after): &(String, String, String)| {
+        one_line(&format!("{fact} {} → {}", or_none(before), or_none(after)))
+    };
+    let shown: Vec<String> = facts.iter().take(MOST_FACTS).map(one).collect();
+    let more = facts.len().saturating_sub(MOST_FACTS);
+    let more = if more > 0 { format!(", {more} more (--json)") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
+}
+
 pub(super) fn change_words(series: &Series, change: &Change, delta: f64) -> String {
     let run = &series.points[change.at].run;
-    let facts: Vec<String> = change
-        .facts
-        .iter()
-        .take(MOST_FACTS)
-        .map(|(fact, before, after)| one_line(&format!("{fact} {} → {}", or_none(before), or_none(after))))
-        .collect();
-    let more = change.facts.len().saturating_sub(MOST_FACTS);
-    let more = if more > 0 { format!(", {more} more (--json)") } else { String::new() };
-    let with = if facts.is_empty() {
-        "; no fact of the host or the job changed with it".to_owned()
-    } else {
-        format!("; with it: {}{more}", facts.join(", "))
-    };
+    let with = facts_words(&change.facts).map_or_else(
+        || "; no fact of the host or the job changed with it".to_owned(),
+        |facts| format!("; with it: {facts}"),
+    );
     format!(
         "changed at {run}: {}, {}, {}{with}",
         effect_words(change.effect),
@@ -201,7 +208,7 @@ pub(super) fn change_words(series: &Series, change: &Change, delta: f64) -> Stri
 }
 
 pub(super) fn newest_words(series: &Series, delta: f64) -> String {
-    let Newest { before, set_aside, effect, verdict } = &series.newest;
+    let Newest { before, set_aside, effect, verdict, facts } = &series.newest;
     let run = series.points.last().map_or("", |point| point.run.as_str());
     let since = series
         .changes
@@ -218,7 +225,7 @@ pub(super) fn newest_words(series: &Series, delta: f64) -> String {
         );
     };
     format!(
-        "newest, {run}: {} against {} before it{since}: {}",
+        "newest, {run}: {} against {} before it{since}: {}{}",
         effect_words(*effect),
         match set_aside {
             0 => format!("the {}", counted(*before as u64, "run")),
@@ -227,7 +234,8 @@ pub(super) fn newest_words(series: &Series, delta: f64) -> String {
                 counted((before + set_aside) as u64, "run")
             ),
         },
-        verdict_words(series, verdict, delta)
+        verdict_words(series, verdict, delta),
+        facts_words(facts).map(|facts| format!("; new with it: {facts}")).unwrap_or_default()
     )
 }
 
