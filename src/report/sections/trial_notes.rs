@@ -78,30 +78,42 @@ fn notes_where(
     notes
 }
 
-/// Where a text holds: nothing when in all trials, an arm when in all of its trials and no others, else how many, and of which arm if no
-/// other has it.
+/// Where a text holds: nothing when in all trials; a level when in all of its trials and no others, first of the arms; else how many, and of
+/// which levels if no other has it.
 fn place(run: &Run, trials: &[&Trial], arms: usize, names: &Names<'_>, texts: &[&str]) -> String {
     let has = |trial: &Trial| trial.notes.iter().any(|note| texts.contains(&note.text.as_str()));
-    let bearing = trials.iter().filter(|trial| has(trial)).count();
-    if bearing == trials.len() {
+    let bearing: Vec<&Trial> = trials.iter().copied().filter(|trial| has(trial)).collect();
+    if bearing.len() == trials.len() {
         return String::new();
     }
-    let arm_of = |trial: &Trial| {
-        let levels =
-            run.cells.get(trial.cell as usize).map(|cell| cell.levels.as_slice()).unwrap_or_default();
-        levels.get(arms).copied()
+    let level =
+        |trial: &Trial, factor: usize| run.cells.get(trial.cell as usize)?.levels.get(factor).copied();
+    let with =
+        |(factor, at): (usize, u32)| trials.iter().filter(|trial| level(trial, factor) == Some(at)).count();
+    // Levels that all of these trials have, and others have not.
+    let factors = std::iter::once(arms).chain((0..run.design.factors.len()).filter(|factor| *factor != arms));
+    let shared: Vec<(usize, u32)> = factors
+        .filter_map(|factor| Some((factor, level(bearing.first()?, factor)?)))
+        .filter(|(factor, at)| bearing.iter().all(|trial| level(trial, *factor) == Some(*at)))
+        .filter(|shared| with(*shared) < trials.len())
+        .collect();
+    let name = |(factor, at): (usize, u32)| {
+        let of = run.design.factors.get(factor);
+        let label = of.and_then(|factor| factor.levels.get(at as usize)).map_or("", String::as_str);
+        let called = of.map_or("", |factor| factor.name.as_str());
+        if factor == arms { names.arm(label) } else { format!("{called}={label}") }
     };
-    let factor = run.design.factors.get(arms);
-    for (at, label) in factor.iter().flat_map(|factor| &factor.levels).enumerate() {
-        let of_arm = trials.iter().filter(|trial| arm_of(trial) == Some(at as u32));
-        let (all, there) = (of_arm.clone().count(), of_arm.filter(|trial| has(trial)).count());
-        match there == bearing {
-            true if all == bearing => return names.arm(label),
-            true => return format!("{bearing} of {} of {}", count(all as u64, "trial"), names.arm(label)),
-            false => {}
-        }
+    if let Some(alone) = shared.iter().copied().find(|shared| with(*shared) == bearing.len()) {
+        return name(alone);
     }
-    format!("{bearing} of {}", count(trials.len() as u64, "trial"))
+    let is_there = |trial: &&&Trial| shared.iter().all(|(factor, at)| level(trial, *factor) == Some(*at));
+    let all = trials.iter().filter(is_there).count();
+    let of = shared.iter().copied().map(name).collect::<Vec<_>>().join(" with ");
+    match of.is_empty() {
+        true => format!("{} of {}", bearing.len(), count(all as u64, "trial")),
+        false if all == bearing.len() => of,
+        false => format!("{} of {} of {of}", bearing.len(), count(all as u64, "trial")),
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +145,23 @@ mod tests {
             "experiment": null, "design": design, "aa": false, "facts": [], "metrics": [],
             "cells": [{"levels": [0]}, {"levels": [1]}], "trials": trials, "notes": []});
         serde_json::from_value(run).unwrap()
+    }
+
+    #[test]
+    fn a_level_of_any_factor_is_where_a_text_holds() {
+        // Four cells of two factors, a trial of each.
+        let placed = |notes: [&[&str]; 4]| {
+            let mut run = run_of(notes);
+            run.design.factors.push(Factor::new("mount", vec!["default".to_owned(), "nobarrier".to_owned()]));
+            run.cells =
+                [[0, 0], [1, 0], [0, 1], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
+            run.trials.iter_mut().zip(0..).for_each(|(trial, at)| trial.cell = at);
+            trial_notes(&run, &Names::new(&run, "cache"))
+        };
+        assert_eq!(placed([&[], &[], &["x"], &["x"]]), ["x (mount=nobarrier)"]);
+        assert_eq!(placed([&[], &["x"], &[], &["x"]]), ["x (cache=off)"]);
+        assert_eq!(placed([&[], &[], &[], &["x"]]), ["x (cache=off with mount=nobarrier)"]);
+        assert_eq!(placed([&["x"], &[], &[], &["x"]]), ["x (2 of 4\u{a0}trials)"]);
     }
 
     /// The run whose notes about an audit are of that kind.
