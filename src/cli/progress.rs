@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::run::operations::{Operations, operations};
 use super::run::time_left::TimeLeft;
 use crate::analyse::deciding;
-use crate::record::{FailureKind, Run, Status, Trial, operations_for, quantile_of};
+use crate::record::{FailureKind, Run, Status, Trial};
 use crate::report::{shortened, wrapped};
 use crate::run::{Event, Sink, SinkError};
 use crate::sys::terminal::{err, error_columns, visible, visible_line};
@@ -261,19 +262,10 @@ impl Sink for Progress {
 /// That a trial had too few operations for the quantile that decides: who waits for the last trial to be told so has waited in vain.
 fn few_operations(run: &Run, trial: &Trial) -> Option<String> {
     deciding(run).into_iter().find_map(|index| {
-        // Forms for an operation or a byte are only in analyses.
-        let metric = run.metrics.get(index as usize)?;
-        let needed = operations_for(quantile_of(&metric.name)?);
-        let counted = format!("{}.total_ios", metric.name.split('.').next()?);
-        let value = |(at, value): &(u32, f64)| {
-            let of = &run.metrics[*at as usize];
-            (of.job == metric.job && of.name == counted).then_some(*value)
-        };
-        let had = trial.values.iter().find_map(value)? as u64;
+        let Operations { metric, needed, had } = operations(run, trial, index)?;
         (had < needed).then(|| {
             format!(
-                "{} needs {needed} operations a trial and will be refused where there are fewer: a longer runtime= gives more",
-                metric.name
+                "{metric} needs {needed} operations a trial and will be refused where there are fewer: a longer runtime= gives more"
             )
         })
     })

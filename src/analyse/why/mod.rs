@@ -114,6 +114,9 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
     let nothing = Why { of_mean: latency::is_of_the_tail(&pair.metric), ..nothing };
     if nothing.of_mean {
         causes.retain(|cause| cause.time.is_none_or(|time| pair.is_longer_in_the_worse(&time)));
+    }
+    let unsure = pair.budget.map_or_else(Vec::new, |budget| unsure(pair, budget, &causes));
+    if nothing.of_mean {
         causes.iter_mut().for_each(Cause::only_goes_with);
     }
     causes.sort_by(|a, b| a.rank().cmp(&b.rank()).then(b.size_ns().total_cmp(&a.size_ns())));
@@ -128,10 +131,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         is_better: pair.worse == 0,
         latency: latency::latency(pair),
         requests: latency::requests(pair),
-        unsure: match pair.budget.filter(|_| !nothing.of_mean) {
-            Some(budget) => unsure(pair, budget, &causes),
-            None => Vec::new(),
-        },
+        unsure,
         smaller: if nothing.uncounted { Vec::new() } else { rules::smaller(pair) },
         watching: pair.watching(),
         storage: rules::storage(pair),

@@ -8,7 +8,7 @@ use super::args::Args;
 use super::conduct::database_flag;
 use super::prepare::Prepared;
 use super::session::{carry_out, interrupted, stopped};
-use super::{verdict, watched, watching};
+use super::{operations, verdict, watched, watching};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::record::Run;
@@ -34,6 +34,9 @@ pub(super) fn execute(
     }
     let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
     verdict::primary_is_known(&prepared.run)?;
+    if ending == Ending::Finished {
+        operations::are_enough(&prepared.run)?;
+    }
     let id = prepared.run.id.unwrap_or_default();
     store.add_stacks(id, &mut prepared.run.trials).map_err(|error| wrong(&error))?;
     let run = &prepared.run;

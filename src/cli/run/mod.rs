@@ -17,6 +17,7 @@ mod judged;
 mod kernels;
 mod left_out;
 mod more;
+pub(super) mod operations;
 mod overwrite;
 mod place;
 mod plan_text;

@@ -100,8 +100,15 @@ struct Found {
     took_s: Option<f64>,
 }
 
-/// That different arguments of mkfs come to the same superblock, the first pair: then they are probably one level twice. Some arguments set
-/// what is elsewhere (extent sizes that files inherit), or how mkfs works (discards, tables that are written later).
+/// What sets something that is not in the superblock: how mkfs works (discards, tables that are written later), what files inherit.
+const NOT_IN_SUPERBLOCKS: [&str; 5] =
+    ["lazy_itable_init", "lazy_journal_init", "discard", "extszinherit", "cowextsize"];
+
+fn sets_what_is_elsewhere(words: &[String]) -> bool {
+    words.iter().any(|word| word == "-K" || NOT_IN_SUPERBLOCKS.iter().any(|name| word.contains(name)))
+}
+
+/// That different arguments of mkfs come to the same superblock, the first pair: then they are probably one level twice.
 fn made_alike(seen: &[(Option<target::Setup>, Found)]) -> Option<String> {
     let plain = |setup: &target::Setup| TargetSettings { mkfs: Vec::new(), ..setup.settings.clone() };
     let mut pairs =
@@ -112,6 +119,7 @@ fn made_alike(seen: &[(Option<target::Setup>, Found)]) -> Option<String> {
             && first.superblock == second.superblock
             && one.settings.mkfs != other.settings.mkfs
             && plain(one) == plain(other)
+            && ![one, other].into_iter().any(|setup| sets_what_is_elsewhere(&setup.settings.mkfs))
     })?;
     let fs = setup.as_ref()?.settings.fs?;
     Some(format!(

@@ -281,7 +281,9 @@ fn trials(
         launcher: launcher.as_mut(),
         sinks: vec![&mut store_sink, &mut progress],
         decided: &mut |run| {
-            verdict::primary_is_known(run).is_err() || (!all && crate::analyse::decided(run, &options))
+            verdict::primary_is_known(run).is_err()
+                || super::operations::are_enough(run).is_err()
+                || (!all && crate::analyse::decided(run, &options))
         },
         cancelled,
         limits,

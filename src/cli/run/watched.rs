@@ -18,7 +18,7 @@ use super::planned::{Given, planned as plan_of, seed_from_clock};
 use super::prepare::Prepared;
 use super::session;
 use super::typed::first_typed;
-use super::watching::{ROUNDS, observers};
+use super::watching::{self, ROUNDS, observers};
 use super::{foreseen, left_out, overwrite, prepare, trust};
 use crate::analyse::Analysis;
 use crate::catalog::in_order;
@@ -33,6 +33,7 @@ use crate::run::Ending;
 use crate::store::{Store, StoreError};
 use crate::sys::terminal::{err, visible_line};
 use crate::target::ClaimedDevice;
+use crate::units::pretty_duration;
 
 /// Facts of the explained run that must be as they were, and what they are: those of the machine.
 const OF_MACHINE: [(&str, &str); 3] =
@@ -107,8 +108,18 @@ pub(in crate::cli) fn watch(
     }
     let _claims = if wish.ours { None } else { Some(overwrite::claim([&prepared])?) };
     overwrite::settings_are_free([&prepared])?;
+    let takes_s = watching::as_long_as_its_own(run, prepared.plan.trials_at_most());
+    if let Some((left, takes_s)) = wish.time_left.zip(takes_s)
+        && watching::is_too_short(left.as_secs_f64(), takes_s)
+    {
+        let [takes, left] = [takes_s, left.as_secs_f64()].map(pretty_duration);
+        let db = conduct.database_flag();
+        return Ok(not_here(format!(
+            "that would take about {takes}, and {left} of the time budget are left; assay explain {id}{db} watches it"
+        )));
+    }
     if !conduct.quiet {
-        say(&prepared, id, &left_out)?;
+        say(&prepared, id, &left_out, takes_s)?;
     }
     let own = match cancelled {
         None => session::cancelled()?,
@@ -400,7 +411,7 @@ fn can_run(prepared: &Prepared) -> Result<(), Failure> {
 }
 
 /// What is about to be done.
-fn say(prepared: &Prepared, id: i64, left_out: &[String]) -> std::io::Result<()> {
+fn say(prepared: &Prepared, id: i64, left_out: &[String], takes_s: Option<f64>) -> std::io::Result<()> {
     let plan = &prepared.plan;
     let (unwatched, watched): (Vec<&CellSpec>, Vec<&CellSpec>) =
         plan.cells.iter().partition(|cell| cell.observe.is_empty());
@@ -409,10 +420,11 @@ fn say(prepared: &Prepared, id: i64, left_out: &[String]) -> std::io::Result<()>
     groups.sort();
     groups.dedup();
     let said = format!(
-        "watching run {id}: {} rounds of its {} cells, each unwatched and watched ({})",
+        "watching run {id}: {} rounds of its {} cells, each unwatched and watched ({}){}",
         plan.rounds_at_most(),
         unwatched.len(),
-        groups.join("; ")
+        groups.join("; "),
+        takes_s.map(|takes_s| format!("; about {}", pretty_duration(takes_s))).unwrap_or_default()
     );
     for line in std::iter::once(&said).chain(left_out) {
         writeln!(err(), "{}", wrapped(line, "  "))?;

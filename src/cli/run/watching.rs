@@ -7,6 +7,10 @@ use crate::catalog::{
 use crate::cli::Failure;
 use crate::experiment::Experiment;
 use crate::plan::{Expected, Plan};
+use crate::record::Run;
+use crate::report::wrapped;
+use crate::sys::terminal::tell;
+use crate::units::pretty_duration;
 
 /// Rounds unless others are asked for: one more than the fewest that a paired interval can be made of, as a trial may fail.
 pub(in crate::cli) const ROUNDS: u32 = 5;
@@ -51,20 +55,49 @@ pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64,
     Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
 }
 
-/// Keeps for explaining what it takes of the time budget, half of it at most: the trials of the run itself end that much sooner.
-/// Of an A/A run there should be nothing to explain.
+/// Seconds that this many trials of a run take, as its own did from the begin of one to that of the next; `None`: it has too few.
+pub(super) fn as_long_as_its_own(run: &Run, trials: u64) -> Option<f64> {
+    let mut begun: Vec<u64> = run.trials.iter().map(|trial| trial.started_unix_ns).collect();
+    begun.sort_unstable();
+    let mut apart: Vec<u64> = begun.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    apart.sort_unstable();
+    let usual = *apart.get(apart.len() / 2)?;
+    Some(usual as f64 / 1e9 * trials as f64)
+}
+
+/// Whether so much time is too little for the fewest rounds that tell anything, of these seconds for all.
+pub(super) fn is_too_short(left_s: f64, all_s: f64) -> bool {
+    left_s < all_s * f64::from(ROUNDS - 1) / f64::from(ROUNDS)
+}
+
+/// Keeps for explaining what it takes of the time budget, half of it at most: the trials of the run itself end that much sooner. What
+/// does not come to an end in half of it is not begun. Of an A/A run there should be nothing to explain.
 pub(super) fn keep_time(prepared: &mut Prepared) {
     if prepared.run.aa {
         return;
     }
     let foretold = foretold(prepared, &prepared.expected).and_then(|(_, seconds)| seconds);
-    let stop = &mut prepared.plan.stop;
-    stop.time_budget_s = stop.time_budget_s.map(|budget_s| of_the_run(budget_s, foretold));
+    let Some(budget_s) = prepared.plan.stop.time_budget_s else { return };
+    let own_s = of_the_run(budget_s, foretold);
+    prepared.plan.stop.time_budget_s = Some(own_s);
+    let said = match foretold {
+        Some(all_s) if own_s >= budget_s => format!(
+            "--explain would take about {}, more than half of the time budget, which the verdict has alone; assay explain does it afterwards",
+            pretty_duration(all_s)
+        ),
+        _ => format!("--explain keeps {} of the time budget", pretty_duration(budget_s - own_s)),
+    };
+    tell(&wrapped(&said, "  "));
 }
 
 /// Seconds of a budget for the trials of the run itself.
 fn of_the_run(budget_s: f64, explaining_s: Option<f64>) -> f64 {
-    budget_s - explaining_s.unwrap_or(f64::INFINITY).min(budget_s / 2.0)
+    let half = budget_s / 2.0;
+    match explaining_s {
+        Some(all_s) if is_too_short(half, all_s) => budget_s,
+        Some(all_s) => budget_s - all_s.min(half),
+        None => half,
+    }
 }
 
 #[cfg(test)]
@@ -73,8 +106,29 @@ mod tests {
 
     #[test]
     fn explaining_has_its_part_of_the_time_and_half_at_most() {
-        let kept = [Some(60.0), Some(500.0), None].map(|explaining_s| of_the_run(600.0, explaining_s));
-        assert_eq!(kept, [540.0, 300.0, 300.0]);
+        let kept = [Some(60.0), Some(370.0), Some(500.0), None].map(|all_s| of_the_run(600.0, all_s));
+        assert_eq!(kept, [540.0, 300.0, 600.0, 300.0], "500 s do not fit into half of it");
+    }
+
+    #[test]
+    fn further_trials_take_as_long_as_those_of_the_run() {
+        let mut run: Run = serde_json::from_value(serde_json::json!({
+            "version": crate::record::RECORD_VERSION, "id": 3, "name": "r", "source": "measured", "state": "finished",
+            "assay_version": "0", "started_unix_ns": 0, "command_line": [], "seed": 1, "engine": "", "job_text": null,
+            "experiment": null, "aa": false, "facts": [], "metrics": [], "cells": [], "trials": [], "notes": [],
+            "design": { "factors": [], "compare": 0, "paired": true, "primary": null, "stop": crate::record::StopRule::default() },
+        }))
+        .unwrap();
+        assert_eq!(as_long_as_its_own(&run, 10), None);
+        let trial = |seconds: u64| {
+            serde_json::json!({"cell": 0, "round": 0, "position": 0, "attempt": 0,
+            "started_unix_ns": seconds * 1_000_000_000, "elapsed_s": 1.0, "facts": null, "status": "done",
+            "excluded": null, "values": [], "histograms": [], "series": [], "notes": []})
+        };
+        // It went on after an hour.
+        let begun = [0, 2, 4, 3604, 3606].map(trial).map(|trial| serde_json::from_value(trial).unwrap());
+        run.trials = begun.to_vec();
+        assert_eq!(as_long_as_its_own(&run, 10), Some(20.0));
     }
 
     #[test]
