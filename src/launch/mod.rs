@@ -30,8 +30,8 @@ pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
 pub use qemu::{
     Forecast, GuestError, GuestOffer, NoSource, OpenedKernel, Unpacked, guest_part, guests_offered,
-    kernel_options, known_releases, loaded_modules, newest_kernel, newest_kernel_of, newest_source,
-    opened_kernel, readable_copy, remove_unpacked, unpacked_in_cache, unreadable_kernel,
+    kernel_options, known_releases, loaded_modules, module_digests, newest_kernel, newest_kernel_of,
+    newest_source, opened_kernel, readable_copy, remove_unpacked, unpacked_in_cache, unreadable_kernel,
 };
 
 /// Why there is no reply.

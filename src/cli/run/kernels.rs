@@ -17,7 +17,7 @@ use crate::catalog::{OWN_PATCH, own_patch};
 use crate::cli::Failure;
 use crate::experiment::GuestSettings;
 use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, MadeOf, Wanted};
-use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, opened_kernel};
+use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, module_digests, opened_kernel};
 use crate::plan::{CellSpec, Plan};
 use crate::record::{HostFacts, Run, Status, Trial};
 use crate::run::Surroundings;
@@ -183,6 +183,8 @@ pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool
 
 /// Which image a guest boots that nobody builds, by its bytes: a file of the same name may be another kernel when a run goes on.
 const IMAGE: &str = "kernel.image_digest";
+/// The same of the modules that a guest is given; the launcher sets it.
+const MODULES: &str = "kernel.modules.digest";
 
 fn note_images(prepared: &mut Prepared) {
     for target in &mut prepared.surroundings.targets {
@@ -207,12 +209,32 @@ pub(super) fn same_images(run: &Run, prepared: &Prepared) -> Result<(), Failure>
     let then: BTreeSet<&str> = run.facts.iter().filter_map(|facts| facts.get(IMAGE)).collect();
     let guests = prepared.plan.cells.iter().map(|cell| &cell.target.guest);
     let now: BTreeSet<String> = guests.filter_map(image_digest).collect();
+    let booted = run.facts.iter().filter(|facts| facts.get(IMAGE).is_some());
+    let loaded: BTreeSet<&str> = booted.filter_map(|facts| facts.get(MODULES)).collect();
+    let loads = || Ok(modules_now(prepared)?.into_iter().flatten().collect::<BTreeSet<String>>());
+    let all = |then: &BTreeSet<&str>, now: &BTreeSet<String>| then.iter().all(|digest| now.contains(*digest));
     // A kernel that no trial came back from is not known.
-    if then.into_iter().all(|digest| now.contains(digest)) {
+    if all(&then, &now) && (loaded.is_empty() || all(&loaded, &loads()?)) {
         return Ok(());
     }
-    Err(Failure::request("a kernel that its guests booted is another file now")
-        .hint("bring the kernels of that time back, or run it anew"))
+    Err(Failure::request(
+        "a kernel that its guests booted, or a module that they loaded, is another file now",
+    )
+    .hint("bring the kernels of that time back, or run it anew"))
+}
+
+/// The modules that the guest of each cell would be given now, as a digest.
+fn modules_now(prepared: &Prepared) -> Result<Vec<Option<String>>, Failure> {
+    let request = |cell| crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);
+    let requests: Vec<Request> = (0..prepared.plan.cells.len()).map(request).collect();
+    module_digests(&requests).map_err(unready)
+}
+
+/// What tells a kernel that nobody builds from others, with its modules.
+fn with_modules(facts: &[(String, String)], modules: Option<&str>) -> Vec<(String, String)> {
+    let is_image = facts.iter().any(|(name, _)| name == IMAGE);
+    let modules = is_image.then(|| (MODULES.to_owned(), modules.unwrap_or("none").to_owned()));
+    facts.iter().cloned().chain(modules).collect()
 }
 
 /// Steps that are kernels: each is built when it is first asked for.
@@ -329,12 +351,19 @@ fn another_one(kernel: &str, fact: &str) -> Failure {
 /// Later rounds must be of the kernels of the earlier ones; of those that are built this is known before.
 fn as_before(prepared: &Prepared) -> Result<(), Failure> {
     let run = &prepared.run;
+    let guests = prepared.surroundings.targets.iter().filter_map(|target| target.setup.as_ref());
+    let has_image = guests.flat_map(|setup| &setup.settings.guest.facts).any(|(name, _)| name == IMAGE);
+    let goes_on = run.trials.iter().any(|trial| trial.facts.is_some());
+    let modules = if has_image && goes_on { modules_now(prepared)? } else { Vec::new() };
     for (cell, target) in prepared.surroundings.targets.iter().enumerate() {
         let kernels = &prepared.kernels;
         let to_build = kernels.builds.as_ref().zip(kernels.cells.get(cell).copied().flatten());
         let now = match (to_build, &target.setup) {
             (Some((builds, kernel)), _) => builds.identity(kernel),
-            (None, Some(setup)) => setup.settings.guest.facts.clone(),
+            (None, Some(setup)) => {
+                let modules = modules.get(cell).and_then(Option::as_deref);
+                with_modules(&setup.settings.guest.facts, modules)
+            }
             (None, None) => Vec::new(),
         };
         let earlier =
@@ -432,4 +461,25 @@ pub(in crate::cli) fn ended_by(error: &BuildError) -> Made {
         return Made::Ends(failure(error));
     }
     Made::Lacks(Unready { reason: error.to_string(), hint: error.hint() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_with_other_modules_is_another_one() {
+        let image = vec![(IMAGE.to_owned(), "1".to_owned())];
+        let mut earlier = HostFacts::default();
+        earlier.set(IMAGE, "1");
+        let other = |modules: Option<&str>, earlier: &HostFacts| {
+            differing(&with_modules(&image, modules), earlier).map(|(name, _)| name.clone())
+        };
+        assert_eq!(other(Some("a"), &earlier), None, "earlier assays kept none");
+        earlier.set(MODULES, "a");
+        assert_eq!(other(Some("a"), &earlier), None);
+        assert_eq!(other(Some("b"), &earlier).as_deref(), Some(MODULES));
+        assert_eq!(other(None, &earlier).as_deref(), Some(MODULES), "they are gone");
+        assert!(with_modules(&[], Some("a")).is_empty(), "what is built is known by what it is built of");
+    }
 }

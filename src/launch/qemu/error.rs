@@ -66,6 +66,12 @@ pub enum GuestError {
         /// The file.
         path: PathBuf,
     },
+    /// The modules that trials load have become others.
+    #[error("the modules in {} are others now than when the run began", place.display())]
+    ChangedModules {
+        /// Their directory.
+        place: PathBuf,
+    },
     /// Two kernels differ in nothing that is loaded.
     #[error("{} and {} boot alike: their images and the modules that the trials load have the same contents", one.display(), other.display())]
     Alike {
@@ -206,6 +212,9 @@ impl GuestError {
             }
             GuestError::Changed { .. } => {
                 "measure a copy of the image, which no later make replaces, and run it anew".to_owned()
+            }
+            GuestError::ChangedModules { .. } => {
+                "bring the modules of that time back, or run it anew on a copy that nobody builds or installs into".to_owned()
             }
             GuestError::NoModule { .. } => {
                 "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"

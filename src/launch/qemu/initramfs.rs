@@ -1,6 +1,6 @@
 //! The first and only root of a guest: this program, the tools trials need with their libraries, and modules.
 //!
-//! Enters: a kernel, [`Needs`]. Leaves: the path of an archive in the cache; the same contents are the same file.
+//! Enters: a kernel, [`Needs`], the modules that were found for them. Leaves: the path of an archive in the cache; the same contents are the same file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
@@ -15,7 +15,8 @@ use super::decompressed::MOST_BYTES;
 use super::elf;
 use super::error::GuestError;
 use super::kernel_image::KernelImage;
-use super::modules::{MOST_LIST, ModuleSet};
+use super::module_files::MOST_LIST;
+use super::modules::ModuleSet;
 use super::needs::Needs;
 use crate::sys::cache;
 use crate::sys::regular_file;
@@ -33,8 +34,12 @@ const KEPT: usize = 8;
 /// Packs it, unless the same is in the cache.
 ///
 /// # Errors
-/// [`GuestError`]: a module or program is missing or unreadable, or the cache cannot be written.
-pub(super) fn packed(kernel: &KernelImage, needs: &Needs) -> Result<PathBuf, GuestError> {
+/// [`GuestError`]: a program is missing or unreadable, or the cache cannot be written.
+pub(super) fn packed(
+    kernel: &KernelImage,
+    needs: &Needs,
+    modules: &ModuleSet,
+) -> Result<PathBuf, GuestError> {
     let mut entries = BTreeMap::new();
     // The kernel's own link, resolved: to ldd it would be another program's.
     let me = PathBuf::from("/proc/self/exe");
@@ -63,7 +68,7 @@ pub(super) fn packed(kernel: &KernelImage, needs: &Needs) -> Result<PathBuf, Gue
         entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o755));
     }
     surroundings(&mut entries, kernel, needs);
-    add_modules(&mut entries, kernel, &ModuleSet::of(kernel, &needs.drivers)?);
+    add_modules(&mut entries, kernel, modules);
     kept(&archive(&entries))
 }
 

@@ -12,7 +12,7 @@ use super::guest::{Ended, Guest};
 use super::initramfs;
 use super::kernel_image::KernelImage;
 use super::machine::{self, Machine};
-use super::modules::ModuleSet;
+use super::modules::{ModuleSet, Need};
 use super::needs::Needs;
 use super::room;
 use super::vmlinux;
@@ -33,6 +33,8 @@ pub(super) struct Kind {
     image_digest: Option<String>,
     /// Digest of the modules that trials need.
     pub(super) modules_digest: Option<String>,
+    /// The drivers for which they were found, when they were first looked at.
+    found_for: Option<Vec<(String, Need)>>,
     /// Whether another kernel of the run has its modules from the same directory.
     pub(super) shares_modules: bool,
     initramfs: Option<PathBuf>,
@@ -79,15 +81,33 @@ impl Kind {
         room::Resident { settings: &self.settings, needs: &self.needs, is_last: self.cells < 2 }
     }
 
+    /// Whether its kernel is not built yet.
+    pub(super) fn is_to_be_built(&self) -> bool {
+        self.settings.build.source.is_some() && self.settings.facts.is_empty()
+    }
+
     /// Whether its kernel is there, with the modules that trials need. Of one that is not built yet, the kernel is looked at whose modules
     /// are replaced.
     pub(super) fn look(&mut self) -> Result<(), GuestError> {
-        if self.settings.build.source.is_some() && self.settings.facts.is_empty() {
+        if self.is_to_be_built() {
             return self.base_modules().map(drop);
         }
-        let kernel = self.kernel()?.clone();
-        self.modules_digest = ModuleSet::of(&kernel, &self.needs.drivers)?.digest();
+        self.modules()?;
         self.same_image()
+    }
+
+    /// The modules that trials need. Refuses those that have become others since the run began, as [`Kind::same_image`] does.
+    fn modules(&mut self) -> Result<ModuleSet, GuestError> {
+        let kernel = self.kernel()?.clone();
+        let set = ModuleSet::of(&kernel, &self.needs.drivers)?;
+        let (before, now) = (self.modules_digest.take(), set.digest());
+        let is_known = self.found_for.as_ref() == Some(&self.needs.drivers);
+        if is_known && before != now {
+            self.modules_digest = before;
+            return Err(GuestError::ChangedModules { place: kernel.modules_place() });
+        }
+        (self.modules_digest, self.found_for) = (now, Some(self.needs.drivers.clone()));
+        Ok(set)
     }
 
     /// The modules that trials need of a kernel for which modules are to be built; `None`: a whole one is.
@@ -145,7 +165,10 @@ impl Kind {
         let initramfs = match &self.initramfs {
             // It may have been removed from the cache meanwhile.
             Some(path) if path.exists() => path.clone(),
-            _ => initramfs::packed(&kernel, &self.needs).map_err(Ended::Dead)?,
+            _ => {
+                let modules = self.modules().map_err(Ended::Dead)?;
+                initramfs::packed(&kernel, &self.needs, &modules).map_err(Ended::Dead)?
+            }
         };
         self.initramfs = Some(initramfs.clone());
         let alone = how.decompressed.and_then(|kept| vmlinux::unpacked(&kernel.image, kept));
@@ -247,6 +270,36 @@ mod tests {
         }
         let names: Vec<String> = patches_of(&image).into_iter().map(|file| file.name).collect();
         assert_eq!(names, ["patch-1-a.patch", "patch-2-b.patch"]);
+    }
+
+    #[test]
+    fn modules_that_are_built_again_meanwhile_are_others() {
+        let place = tempfile::tempdir().unwrap();
+        let module = place.path().join("kernel/xfs.ko");
+        std::fs::create_dir(place.path().join("kernel")).unwrap();
+        std::fs::write(place.path().join("image"), "image").unwrap();
+        std::fs::write(&module, "one").unwrap();
+        let kernel = KernelImage {
+            image: place.path().join("image"),
+            release: "6.12.0+".to_owned(),
+            modules: Some(place.path().to_owned()),
+            config: None,
+        };
+        let mut kind = Kind { kernel: Some(kernel), ..Kind::default() };
+        kind.needs.drivers.push(("xfs".to_owned(), Need::Must));
+        assert!(kind.look().is_ok() && kind.look().is_ok());
+        // Trials that need more may come.
+        kind.needs.drivers.push(("f2fs".to_owned(), Need::May));
+        std::fs::write(place.path().join("kernel/f2fs.ko"), "f2fs").unwrap();
+        assert!(kind.look().is_ok());
+        std::fs::write(&module, "two").unwrap();
+        for refused in [kind.look().unwrap_err(), kind.modules().unwrap_err()] {
+            let said =
+                format!("the modules in {} are others now than when the run began", place.path().display());
+            assert_eq!(refused.to_string(), said);
+        }
+        std::fs::write(&module, "one").unwrap();
+        assert!(kind.look().is_ok());
     }
 
     #[test]

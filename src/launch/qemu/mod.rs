@@ -17,6 +17,7 @@ mod kind;
 mod known_kernels;
 mod machine;
 mod modprobe;
+mod module_files;
 mod modules;
 mod needs;
 mod offer;
@@ -69,6 +70,22 @@ pub fn loaded_modules(requests: &[Request]) -> Result<BTreeSet<String>, Unready>
         names.extend(all.into_iter().map(|(name, _)| name));
     }
     Ok(names)
+}
+
+/// Of each of these trials the digest of the modules that its guest is given; `None`: it is given none, or modules of a kernel that is
+/// yet to be built.
+///
+/// # Errors
+/// A kernel or a module that is needed is not there.
+pub fn module_digests(requests: &[Request]) -> Result<Vec<Option<String>>, Unready> {
+    let mut guests = Guests::new();
+    requests.iter().try_for_each(|request| guests.learn(request))?;
+    guests.kinds.iter_mut().filter(|kind| !kind.is_to_be_built()).try_for_each(Kind::look)?;
+    let of = |request: &Request| {
+        let (settings, pmem) = guest_of(request)?;
+        guests.kinds.iter().find(|kind| kind.holds(settings, pmem))?.modules_digest.clone()
+    };
+    Ok(requests.iter().map(of).collect())
 }
 
 /// Runs trials whose settings name a kernel.

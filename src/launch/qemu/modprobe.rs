@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-use super::modules::name_of;
+use super::module_files::name_of;
 
 /// Loads or, with `-r`, unloads what the arguments name.
 ///

@@ -13,12 +13,11 @@ use twox_hash::XxHash64;
 use super::decompressed::{self, MOST_BYTES};
 use super::elf;
 use super::error::GuestError;
-use super::kernel_image::KernelImage;
+use super::kernel_image::{KernelImage, built_tree};
+use super::module_files::{self, MOST_LIST, name_of, plain};
 use crate::sys::cache;
 use crate::sys::regular_file;
 
-/// Most bytes of the list of what is built in.
-pub(super) const MOST_LIST: u64 = 16 << 20;
 /// Most modules of a guest, and most bytes of them: a filesystem with all its drivers has dozens.
 const MOST_MODULES: usize = 500;
 const MOST_MODULES_BYTES: usize = 256 << 20;
@@ -54,17 +53,6 @@ pub(super) struct ModuleSet {
     pub(super) modules: Vec<(String, Module)>,
 }
 
-/// `-` and `_` are the same in names of modules.
-fn plain(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// `nd_pmem` of `kernel/drivers/nvdimm/nd_pmem.ko.xz`.
-pub(super) fn name_of(path: &str) -> String {
-    let file = path.rsplit('/').next().unwrap_or_default();
-    plain(file.split_once(".ko").map_or(file, |(name, _)| name))
-}
-
 impl ModuleSet {
     /// Finds the drivers among the kernel's modules; what is built in is left out.
     ///
@@ -72,10 +60,12 @@ impl ModuleSet {
     /// One that is needed is neither built in nor there; a file cannot be read.
     pub(super) fn of(kernel: &KernelImage, wanted: &[(String, Need)]) -> Result<ModuleSet, GuestError> {
         let Some(root) = &kernel.modules else { return Ok(ModuleSet::default()) };
+        let is_built_here = built_tree(&kernel.image).as_deref() == Some(root);
+        let files = if is_built_here { module_files::built(root) } else { module_files::installed(root) };
         let built_in = regular_file::read_text(&root.join("modules.builtin"), MOST_LIST).unwrap_or_default();
         let mut finder = Finder {
             root,
-            files: files(root),
+            files,
             built_in: built_in.lines().map(name_of).collect(),
             found: ModuleSet::default(),
             visited: BTreeSet::new(),
@@ -157,7 +147,11 @@ struct Finder<'f> {
 impl Finder<'_> {
     /// Adds a module behind those it uses; false: there is none of that name.
     fn visit(&mut self, name: &str) -> Result<bool, GuestError> {
-        let Some(file) = self.files.get(name).cloned() else { return Ok(self.built_in.contains(name)) };
+        // Its file may be what an earlier build has left.
+        if self.built_in.contains(name) {
+            return Ok(true);
+        }
+        let Some(file) = self.files.get(name).cloned() else { return Ok(false) };
         if !self.visited.insert(name.to_owned()) {
             return Ok(true);
         }
@@ -194,29 +188,6 @@ impl Finder<'_> {
         self.found.modules.push((name.to_owned(), Module { path, bytes, uses, aliases }));
         Ok(true)
     }
-}
-
-/// All modules below a directory by their names.
-fn files(root: &Path) -> BTreeMap<String, PathBuf> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => open.push(path),
-                Ok(kind) if kind.is_file() => {
-                    let name = entry.file_name().to_string_lossy().into_owned();
-                    if name.contains(".ko") {
-                        found.insert(name_of(&name), path);
-                    }
-                }
-                // `build` and `source` are links out of the tree.
-                _ => {}
-            }
-        }
-    }
-    found
 }
 
 /// The module in a file that may be compressed.
@@ -271,6 +242,38 @@ mod tests {
             bytes.extend(header);
         }
         bytes
+    }
+
+    #[test]
+    fn what_an_earlier_build_has_left_in_a_tree_is_not_loaded() {
+        let tree = tempfile::tempdir().unwrap();
+        let put = |name: &str, bytes: &[u8]| {
+            let path = tree.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        };
+        put("arch/x86/boot/bzImage", b"image");
+        put(".config", b"CONFIG_MODULES=y\n");
+        put("fs/xfs/xfs.ko", &module("license=new|depends=libcrc32c|"));
+        // Built in by now, off by now, and a copy for a package.
+        for name in ["lib/libcrc32c.ko", "fs/f2fs/f2fs.ko", "debian/x/lib/modules/6.1/kernel/fs/xfs/xfs.ko"] {
+            put(name, &module("license=old|depends=|"));
+        }
+        put("modules.order", b"fs/xfs/xfs.o\nlib/libcrc32c.o\n");
+        put("modules.builtin", b"kernel/lib/libcrc32c.ko\n");
+        let kernel = KernelImage {
+            image: tree.path().join("arch/x86/boot/bzImage"),
+            release: "6.1".to_owned(),
+            modules: Some(tree.path().canonicalize().unwrap()),
+            config: None,
+        };
+        let wanted = [("xfs".to_owned(), Need::Must), ("f2fs".to_owned(), Need::May)];
+        let set = ModuleSet::of(&kernel, &wanted).unwrap();
+        let names: Vec<&str> = set.modules.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            (names, &set.modules[0].1.bytes),
+            (vec!["xfs"], &module("license=new|depends=libcrc32c|"))
+        );
     }
 
     #[test]

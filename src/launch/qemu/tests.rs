@@ -168,3 +168,26 @@ fn a_trial_of_known_length_has_a_limit_in_its_guest() {
     asked.task.timeout_s = Some(10.0);
     assert_eq!(limit_of(&asked), Some(Duration::from_secs(640)), "the one that was named");
 }
+
+#[test]
+fn other_modules_of_a_kernel_have_another_digest() {
+    let directory = tempfile::tempdir().unwrap();
+    let asked = request(directory.path(), "vmlinuz", "ram:64m");
+    let mut image = vec![0_u8; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+    image[0x300..0x304].copy_from_slice(b"6.98");
+    std::fs::write(directory.path().join("vmlinuz"), image).unwrap();
+    let modules = directory.path().join("lib/modules/6.98");
+    std::fs::create_dir_all(&modules).unwrap();
+    for name in ["virtio_pci", "virtio_console", "brd"] {
+        std::fs::write(modules.join(format!("{name}.ko")), name).unwrap();
+    }
+    let here = Request { target: super::super::TargetSpec::default(), ..asked.clone() };
+    let digests = || module_digests(&[here.clone(), asked.clone()]).unwrap();
+    let before = digests();
+    assert!(before[0].is_none() && before[1].is_some());
+    assert_eq!(digests(), before);
+    std::fs::write(modules.join("brd.ko"), "other").unwrap();
+    assert_ne!(digests()[1], before[1]);
+}
