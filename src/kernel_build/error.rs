@@ -20,6 +20,9 @@ const MEMORY: [&str; 6] = [
     "unable to execute command: Killed",
 ];
 
+/// Programs that run nothing of a source.
+const BESIDE: [&str; 4] = ["git", "tar", "strip", "dpkg-deb"];
+
 /// What kept a kernel from being built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -119,9 +122,9 @@ pub enum BuildError {
         places: String,
     },
     /// Headers that nobody named, and that others can change.
-    #[error("{} is not unpacked, as its makefiles and programs would be run: {reason}", path.display())]
+    #[error("{} is not used, as its makefiles and programs would be run: {reason}", path.display())]
     UntrustedHeaders {
-        /// The newest package.
+        /// The newest package, or what is installed.
         path: PathBuf,
         /// Who else can change it.
         reason: String,
@@ -198,6 +201,14 @@ pub enum BuildError {
         /// All it said.
         log: PathBuf,
     },
+    /// A program could not be started.
+    #[error("{command} cannot be started: {source}")]
+    NotStarted {
+        /// The command.
+        command: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
     /// Some program failed in another way.
     #[error("{command} failed: {said}")]
     Failed {
@@ -259,11 +270,10 @@ impl BuildError {
                 | BuildError::Symbols { .. }
                 | BuildError::Configuration { .. }
                 | BuildError::LeftOut { .. }
-                | BuildError::Failed { .. }
                 | BuildError::NotMade { .. }
                 | BuildError::Elsewhere { .. }
                 | BuildError::OtherVersion { .. }
-        )
+        ) || matches!(self, BuildError::Failed { command, .. } if !is_beside(command))
     }
 
     /// A program's complaint, if it is one of the machine: of a lack of space or memory, whatever was built.
@@ -305,6 +315,7 @@ impl BuildError {
             BuildError::DoesNotCompile { .. }
                 | BuildError::Symbols { .. }
                 | BuildError::Failed { .. }
+                | BuildError::NotStarted { .. }
                 | BuildError::NotMade { .. }
                 | BuildError::Machine { .. }
                 | BuildError::SourceChanged { .. }
@@ -376,12 +387,22 @@ impl BuildError {
             BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
                 format!("{} has all that the build said", log.display())
             }
+            BuildError::NotStarted { .. } => OF_NO_SOURCE.to_owned(),
+            BuildError::Failed { command, .. } if is_beside(command) => OF_NO_SOURCE.to_owned(),
             BuildError::Io { .. }
             | BuildError::Failed { .. }
             | BuildError::NotMade { .. }
             | BuildError::Interrupted { .. } => String::new(),
         }
     }
+}
+
+/// What helps where a program failed that runs nothing of the source.
+const OF_NO_SOURCE: &str = "see to what it complains of, then run it again: no source is at fault";
+
+/// Whether a command lays out sources or results, and compiles nothing: what it fails of, it fails of with every revision.
+pub(super) fn is_beside(command: &str) -> bool {
+    BESIDE.contains(&command.split(' ').next().unwrap_or(command))
 }
 
 fn of_machine(is_space: bool) -> &'static str {
@@ -395,5 +416,21 @@ fn of_machine(is_space: bool) -> &'static str {
 impl From<CacheError> for BuildError {
     fn from(CacheError { what, path, source }: CacheError) -> BuildError {
         BuildError::Io { what, path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lays_out_sources_fails_of_the_machine() {
+        let failed = |command: &str| BuildError::Failed { command: command.to_owned(), said: "x".to_owned() };
+        for command in ["git", "git cat-file", "tar", "strip"] {
+            let error = failed(command);
+            assert!(!error.is_of_the_revision() && !error.is_of_the_request(), "{command}");
+            assert!(error.hint().contains("no source is at fault"), "{command}");
+        }
+        assert!(failed("make").is_of_the_revision() && failed("make").hint().is_empty());
     }
 }

@@ -28,10 +28,12 @@ pub(super) fn is_repository(path: &Path) -> bool {
     path.join(".git").exists() || (path.join("HEAD").is_file() && path.join("objects").is_dir())
 }
 
-/// git, told nothing by variables of a repository around it; it asks nobody and starts no editor.
+/// git, told nothing by variables of a repository around it; it asks nobody and starts no editor, no hook of the repository's and no
+/// program that watches its files, which would run as whoever runs assay, and might keep the lock of a room.
 fn git(repository: &Path) -> Command {
     let mut command = clean_command("git");
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
     command.arg("-C").arg(repository).stdin(Stdio::null());
     command
 }
@@ -151,12 +153,9 @@ impl Commit {
         let own = PathBuf::from(String::from_utf8_lossy(&found).trim());
         let mut read = git(tree);
         read.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).env("GIT_INDEX_FILE", index);
-        // Hooks of the repository are for its own work tree.
-        read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false"]);
         // All files, also where the work tree has some alone.
-        read.args(["-c", "core.sparseCheckout=false"]);
-        // A daemon that outlives git would keep the lock of the room.
-        read.args(["-c", "core.fsmonitor=false", "read-tree", "--reset", "-u"]).arg(&self.tree);
+        read.args(["-c", "core.bare=false", "-c", "core.sparseCheckout=false"]);
+        read.args(["read-tree", "--reset", "-u"]).arg(&self.tree);
         make::run(read, watch)
     }
 }
@@ -285,6 +284,21 @@ mod tests {
         std::fs::set_permissions(root.path().join("a.c"), executable).unwrap();
         let patch = uncommitted(root.path()).unwrap().unwrap();
         assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"], "its rights");
+    }
+
+    #[test]
+    fn no_program_that_the_repository_names_is_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = repository();
+        let (script, ran) = (root.path().join(".git/watch"), root.path().join(".git/ran"));
+        std::fs::write(&script, format!("#!/bin/sh\ntouch '{}'\nexit 1\n", ran.display())).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let config = root.path().join(".git/config");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{text}[core]\n\tfsmonitor = {}\n", script.display())).unwrap();
+        std::fs::write(root.path().join("a.c"), "two\n").unwrap();
+        assert!(uncommitted(root.path()).unwrap().is_some());
+        assert!(!ran.exists());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::error::BuildError;
+use super::error::{BuildError, is_beside};
 use crate::sys::{clean_command, dies_with_its_parent, keeps_open, regular_file};
 
 /// How often the log is looked at.
@@ -122,9 +122,8 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     dies_with_its_parent(&mut command, Signal::TERM);
     watch.locks.iter().for_each(|lock| keeps_open(&mut command, lock));
     let name = command.get_program().to_string_lossy().into_owned();
-    let mut child = command
-        .spawn()
-        .map_err(|error| BuildError::Failed { command: name.clone(), said: error.to_string() })?;
+    let started = command.spawn();
+    let mut child = started.map_err(|source| BuildError::NotStarted { command: name.clone(), source })?;
     let mut reader = File::open(watch.log).map_err(BuildError::io("cannot read", watch.log))?;
     let _ = reader.seek(SeekFrom::Start(begins));
     let mut counter = Counter::default();
@@ -228,6 +227,12 @@ fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
         picked.take(MOST_LINES).map(|line| line.trim().to_owned()).collect()
     };
     let (what, log): (String, PathBuf) = (what.to_owned(), log.to_owned());
+    let mut said = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+    if is_beside(command) {
+        // tar goes on and ends with words that say nothing.
+        let said = if command == "tar" { said.next() } else { said.last() }.unwrap_or("it says nothing");
+        return BuildError::Failed { command: command.to_owned(), said: said.to_owned() };
+    }
     let symbols =
         some(&mut text.lines().filter(|line| line.contains("modpost:") && line.contains("undefined!")));
     if !symbols.is_empty() {
@@ -245,9 +250,7 @@ fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
     if !first.is_empty() {
         return BuildError::DoesNotCompile { what, first, log };
     }
-    let mut said = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
-    // tar goes on and ends with words that say nothing.
-    let said = if command == "tar" { said.next() } else { said.last() }.unwrap_or("it says nothing");
+    let said = said.last().unwrap_or("it says nothing");
     BuildError::Failed { command: command.to_owned(), said: said.to_owned() }
 }
 
@@ -301,6 +304,21 @@ mod tests {
         let rule = said("make[1]: *** No rule to make target 'x'.  Stop.\n");
         assert!(matches!(rule, BuildError::DoesNotCompile { .. }), "{rule}");
         assert_eq!(said("$ git\nfatal: no\n").to_string(), "make failed: fatal: no");
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_of_the_machine() {
+        let directory = tempfile::tempdir().unwrap();
+        let (log, flag, mut objects) = (directory.path().join("log"), AtomicBool::new(false), |_| ());
+        let program = directory.path().join("program");
+        std::fs::write(&program, "no program").unwrap();
+        let error = run(Command::new(&program), &mut fake::watch(&log, &flag, &mut objects)).unwrap_err();
+        assert!(error.to_string().contains("cannot be started: "), "{error}");
+        assert!(!error.is_of_the_revision() && !error.is_of_the_request());
+        assert!(error.hint().contains("no source is at fault"));
+        // Words of git about a file are no mistakes of a compiler.
+        let git = "$ git\nfatal: loose object: error: x\nerror: a.c: error: unable to create file\n";
+        assert!(!told(git, "mine", Path::new("/l"), "git").is_of_the_revision());
     }
 
     #[test]

@@ -67,7 +67,10 @@ impl Steps {
         let commit = quoted(&self.names[step]);
         // An index of its own: nothing is written to the repository or to its files. What a build asks git is not answered by, nor done
         // to, a repository that the directory happens to lie in.
-        let git = format!("git --git-dir={git_dir} --work-tree={tree}");
+        // Nor are its hooks run, nor a program that watches its files, and its work tree may have some files alone.
+        let git = format!(
+            "git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.sparseCheckout=false --git-dir={git_dir} --work-tree={tree}"
+        );
         let lay_out = format!(
             "rm -rf {tree} && mkdir {tree} && export GIT_INDEX_FILE={tree}.index && {git} read-tree {commit} && \
              cd {tree} && {git} checkout-index --all --force && unset GIT_INDEX_FILE && \
@@ -135,6 +138,36 @@ impl Arms for Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn laying_out_a_commit_runs_nothing_of_the_repository() {
+        use std::os::unix::fs::PermissionsExt;
+        if crate::sys::find_program("git").is_none() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("repository");
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        let git = |words: &[&str]| {
+            let mut git = crate::sys::clean_command("git");
+            git.arg("-C").arg(&root).args(["-c", "user.name=x", "-c", "user.email=x@y"]).args(words);
+            assert!(git.output().unwrap().status.success(), "{words:?}");
+        };
+        std::fs::write(root.join("sub/a"), "a").unwrap();
+        git(&["init", "-q"]);
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "x"]);
+        let (hook, ran) = (root.join(".git/hooks/post-index-change"), place.path().join("ran"));
+        std::fs::create_dir_all(root.join(".git/hooks")).unwrap();
+        std::fs::write(&hook, format!("#!/bin/sh\ntouch '{}'\n", ran.display())).unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let commits = Commits { git_dir: root.join(".git"), place: place.path().to_owned() };
+        let steps = Steps { names: vec!["HEAD".to_owned()], build: None, commits: Some(commits) };
+        let script = steps.script(0).unwrap();
+        let done = crate::sys::clean_command("sh").args(["-c", &script]).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        assert!(place.path().join("step-0/sub/a").is_file() && !ran.exists());
+    }
 
     #[test]
     fn marks_are_replaced_however_they_are_written() {
