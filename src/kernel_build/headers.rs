@@ -9,8 +9,8 @@ use super::entries::Kept;
 use super::error::BuildError;
 use super::make::Watch;
 use super::source::{archive_of, unpack_package, version_in};
-use super::{digests, entries};
-use crate::sys::private_directory::trusted_file;
+use super::{digests, entries, tree};
+use crate::sys::private_directory::{trusted_directory, trusted_file};
 use crate::sys::{cache, clean_command};
 
 /// Headers that were found.
@@ -29,10 +29,11 @@ impl Headers {
     /// [`BuildError::NoHeaders`] with the first package that is missing; [`BuildError::UntrustedHeaders`]: others can change all that
     /// there are, and nobody named them.
     pub(super) fn find(release: &str, places: &[PathBuf]) -> Result<Headers, BuildError> {
-        let installed = Path::new("/lib/modules").join(release).join("build");
-        if installed.join("Module.symvers").is_file() && installed.join("Makefile").is_file() {
-            return Ok(Headers::Installed(installed));
-        }
+        let link = Path::new("/lib/modules").join(release).join("build");
+        let mut refused = match installed(&link) {
+            Some(Ok(directory)) => return Ok(Headers::Installed(directory)),
+            other => other.and_then(Result::err),
+        };
         let mut found = Vec::new();
         for names in package_names(release) {
             // One that may be taken, under whatever name, before the complaint about another.
@@ -42,11 +43,12 @@ impl Headers {
                 Some(package) => Some(package),
                 None => all.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next(),
             };
-            found.push(package.ok_or_else(|| BuildError::NoHeaders {
+            let missing = || BuildError::NoHeaders {
                 release: release.to_owned(),
                 missing: names[0].clone(),
                 places: places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", "),
-            })?);
+            };
+            found.push(package.ok_or_else(|| refused.take().unwrap_or_else(missing))?);
         }
         let digests = found.iter().map(|path| digests::of_file(path)).collect::<Result<Vec<_>, _>>()?;
         let digest = digests::of_texts(digests.iter().map(String::as_str));
@@ -57,7 +59,7 @@ impl Headers {
     /// What tells them from others.
     pub(super) fn digest(&self) -> Result<String, BuildError> {
         match self {
-            Headers::Installed(path) => digests::of_file(&path.join("Module.symvers")),
+            Headers::Installed(path) => installed_digest(path),
             Headers::Packages(_, digest) => Ok(digest.clone()),
         }
     }
@@ -130,13 +132,57 @@ fn file_in(package: &Path, name: &str) -> Result<Option<String>, BuildError> {
     Ok(found.status.success().then(|| String::from_utf8_lossy(&found.stdout).into_owned()))
 }
 
+/// The headers that the system has, if this is where they are: the directory itself, in which nobody but root and this user may put
+/// anything, because building runs its makefiles and programs.
+fn installed(link: &Path) -> Option<Result<PathBuf, BuildError>> {
+    let directory = link.canonicalize().ok()?;
+    let files = ["Module.symvers", "Makefile"].map(|name| directory.join(name));
+    if !files.iter().all(|file| file.is_file()) {
+        return None;
+    }
+    for file in files.into_iter().chain(included(&directory)) {
+        // A flavour's may be links to those that all share.
+        let real = file.canonicalize().unwrap_or(file);
+        if let Err(reason) = trusted_file(&real) {
+            return Some(Err(BuildError::UntrustedHeaders { path: real, reason }));
+        }
+    }
+    Some(
+        trusted_directory(&directory).map(|_| directory.clone()).map_err(|untrusted| {
+            BuildError::UntrustedHeaders { path: directory, reason: untrusted.to_string() }
+        }),
+    )
+}
+
+/// What makes a build with installed headers another one: the kernel's symbols, its options, and the headers themselves as they lie there.
+fn installed_digest(directory: &Path) -> Result<String, BuildError> {
+    let mut pieces = vec![digests::of_file(&directory.join("Module.symvers"))?];
+    for name in [".config", "include/generated/autoconf.h"] {
+        let file = directory.join(name);
+        pieces.push(if file.is_file() { digests::of_file(&file)? } else { String::new() });
+    }
+    let shared = included(directory).and_then(|makefile| makefile.parent().map(Path::to_owned));
+    for place in [Some(directory.to_owned()), shared].into_iter().flatten() {
+        for below in ["include", "arch/x86/include"].map(|name| place.join(name)) {
+            pieces.push(if below.is_dir() { tree::stamps(&below)? } else { String::new() });
+        }
+    }
+    Ok(digests::of_texts(pieces.iter().map(String::as_str)))
+}
+
+/// The Makefile that the one of a flavour only includes, which all flavours share.
+fn included(headers: &Path) -> Option<PathBuf> {
+    let own = std::fs::read_to_string(headers.join("Makefile")).ok()?;
+    // The kernel's own Makefile includes others, by variables.
+    let is_whole = |path: &&str| path.ends_with("/Makefile") && !path.contains('$');
+    let mut paths = own.lines().filter_map(|line| line.strip_prefix("include ").map(str::trim));
+    paths.find(is_whole).map(|path| headers.join(path)).filter(|path| path.is_file())
+}
+
 /// The version of the source that headers were made from.
 pub(super) fn version_of(headers: &Path) -> String {
-    let own = std::fs::read_to_string(headers.join("Makefile")).unwrap_or_default();
-    // That of a flavour only includes the other one.
-    let included = own.lines().find_map(|line| line.strip_prefix("include "));
-    let text = included.and_then(|path| std::fs::read_to_string(path.trim()).ok()).unwrap_or(own);
-    version_in(&text)
+    let makefile = included(headers).unwrap_or_else(|| headers.join("Makefile"));
+    version_in(&std::fs::read_to_string(makefile).unwrap_or_default())
 }
 
 /// The names that each of the three packages may have for a release such as `6.12.117+deb12-amd64`.
@@ -218,6 +264,67 @@ mod tests {
         assert_eq!(package_names("6.1.0-56-amd64")[2], ["linux-kbuild-6.1.0-56", "linux-kbuild-6.1"]);
     }
 
+    /// Headers as a distribution splits them, found by a link.
+    fn split(place: &Path) -> [PathBuf; 3] {
+        let [own, common, link] = ["own", "common", "build"].map(|name| place.join(name));
+        let put = |root: &Path, name: &str, text: &str| {
+            tree::put(root, name, Some((text.as_bytes(), false))).unwrap();
+        };
+        put(&own, "Makefile", &format!("include {}\n", common.join("Makefile").display()));
+        put(&own, "Module.symvers", "0x1 printk vmlinux\n");
+        put(&own, "include/generated/autoconf.h", "#define CONFIG_A 1\n");
+        put(&common, "Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\n");
+        put(&common, "include/linux/fs.h", "struct a;\n");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        [own, common, link]
+    }
+
+    #[test]
+    fn installed_headers_that_others_can_change_are_not_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        assert!(installed(&place.path().join("none")).is_none());
+        let [own, common, link] = split(place.path());
+        assert_eq!(installed(&link).unwrap().unwrap(), own.canonicalize().unwrap());
+        assert_eq!(version_of(&own), "6.12.117");
+        let mode = |path: &Path, mode: u32| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (path, open, closed) in [
+            (own.clone(), 0o777, 0o755),
+            (own.join("Makefile"), 0o666, 0o644),
+            (own.join("Module.symvers"), 0o666, 0o644),
+            (common.join("Makefile"), 0o666, 0o644),
+            (common.clone(), 0o777, 0o755),
+        ] {
+            mode(&path, open);
+            let error = installed(&link).unwrap().unwrap_err();
+            assert!(matches!(error, BuildError::UntrustedHeaders { .. }), "{error}");
+            mode(&path, closed);
+            assert!(installed(&link).unwrap().is_ok(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn installed_headers_that_were_changed_are_others() {
+        let place = tempfile::tempdir().unwrap();
+        let [own, common, _] = split(place.path());
+        let headers = Headers::Installed(own.clone());
+        let mut before = headers.digest().unwrap();
+        assert_eq!(headers.digest().unwrap(), before);
+        for (root, name, text) in [
+            (&common, "include/linux/fs.h", "struct b;\n"),
+            (&own, "include/generated/autoconf.h", "#define CONFIG_B 1\n"),
+            (&own, ".config", "CONFIG_B=y\n"),
+            (&own, "Module.symvers", "0x2 printk vmlinux\n"),
+        ] {
+            tree::put(root, name, Some((text.as_bytes(), false))).unwrap();
+            let now = headers.digest().unwrap();
+            assert_ne!(now, before, "{name}");
+            before = now;
+        }
+    }
+
     #[test]
     fn the_compiler_is_that_of_the_headers() {
         let place = tempfile::tempdir().unwrap();
@@ -236,7 +343,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (root, package) = (place.path().join("root"), place.path().join("headers.deb"));
         let put = |name: &str, text: &str| {
-            super::super::tree::put(&root, name, Some((text.as_bytes(), false))).unwrap();
+            tree::put(&root, name, Some((text.as_bytes(), false))).unwrap();
         };
         put(
             "DEBIAN/control",

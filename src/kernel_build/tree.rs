@@ -3,7 +3,9 @@
 //! Enters: a directory. Leaves: its files, its digest, a copy made of hard links or reflinks in which no file that is changed later is
 //! shared: whoever changes one puts a new file in its place.
 
+use std::fs::Metadata;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::digests;
@@ -154,8 +156,34 @@ pub(super) fn follow(from: &Path, to: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// A digest of the names and sizes of all files below a directory.
+/// A digest of the modules below a directory as they lie there, and of the contents of all else, which depmod writes anew.
+///
+/// # Errors
+/// Something cannot be read.
 pub(super) fn listing(root: &Path) -> Result<String, BuildError> {
+    listed(root, &|path, found| {
+        let is_module = path.file_name().is_some_and(|name| name.to_string_lossy().contains(".ko"));
+        if is_module { Ok(stamp(found)) } else { digests::of_file(path) }
+    })
+}
+
+/// A digest of all files below a directory as they lie there.
+///
+/// # Errors
+/// Something cannot be read.
+pub(super) fn stamps(root: &Path) -> Result<String, BuildError> {
+    listed(root, &|_, found| Ok(stamp(found)))
+}
+
+/// What another file of the same name and size differs in: it was written at another time, or put there in the place of the one before.
+fn stamp(found: &Metadata) -> String {
+    format!("{} {}.{:09} {}", found.len(), found.mtime(), found.mtime_nsec(), found.ino())
+}
+
+fn listed(
+    root: &Path,
+    of: &dyn Fn(&Path, &Metadata) -> Result<String, BuildError>,
+) -> Result<String, BuildError> {
     let (mut pieces, mut open) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(directory) = open.pop() {
         let path = root.join(&directory);
@@ -166,7 +194,7 @@ pub(super) fn listing(root: &Path) -> Result<String, BuildError> {
             if found.is_dir() {
                 open.push(name);
             } else if found.is_file() {
-                pieces.push(format!("{} {}", name.display(), found.len()));
+                pieces.push(format!("{} {}", name.display(), of(&entry.path(), &found)?));
             }
         }
     }
@@ -265,7 +293,6 @@ pub(super) fn same(path: &Path, bytes: &[u8], executable: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
 
     fn kernel(root: &Path) {
         for (name, text) in
@@ -326,6 +353,33 @@ mod tests {
         assert_eq!(listing(root.path()).unwrap(), first);
         put(root.path(), "fs/a.c", Some((b"longer", false))).unwrap();
         assert_ne!(listing(root.path()).unwrap(), first);
+        // Of the same size, and of the same time.
+        put(root.path(), "fs/a.ko", Some((b"one", false))).unwrap();
+        let path = root.path().join("fs/a.ko");
+        let second = listing(root.path()).unwrap();
+        let then = path.metadata().unwrap().modified().unwrap();
+        std::fs::write(root.path().join("new"), "two").unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(root.path().join("new"))
+            .unwrap()
+            .set_modified(then)
+            .unwrap();
+        std::fs::rename(root.path().join("new"), &path).unwrap();
+        let third = listing(root.path()).unwrap();
+        assert_ne!(third, second);
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(std::time::UNIX_EPOCH)
+            .unwrap();
+        assert_ne!(listing(root.path()).unwrap(), third);
+        // depmod writes the same again.
+        put(root.path(), "modules.dep", Some((b"fs/a.ko:", false))).unwrap();
+        let fourth = listing(root.path()).unwrap();
+        put(root.path(), "modules.dep", Some((b"fs/a.ko:", false))).unwrap();
+        assert_eq!(listing(root.path()).unwrap(), fourth);
     }
 
     #[test]
