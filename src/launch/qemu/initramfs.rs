@@ -150,14 +150,20 @@ fn kept(bytes: &[u8]) -> Result<PathBuf, GuestError> {
     hasher.write(bytes);
     let place = cache::directory("initramfs")?;
     let path = place.join(format!("{}.cpio", cache::digits(&hasher)));
-    if path.exists() {
+    kept_in(&place, path, bytes)
+}
+
+fn kept_in(place: &Path, path: PathBuf, bytes: &[u8]) -> Result<PathBuf, GuestError> {
+    // One of another size was damaged.
+    if path.metadata().is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64) {
         return Ok(path);
     }
     let failed = |source| GuestError::Io { what: "cannot write", path: path.clone(), source };
-    let mut file = tempfile::NamedTempFile::new_in(&place).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(place).map_err(failed)?;
+    // It has its name when all of it is on the disk: after a power loss the name alone is believed.
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
     file.persist(&path).map_err(|error| failed(error.error))?;
-    cache::prune(&place, KEPT);
+    cache::prune(place, KEPT);
     Ok(path)
 }
 
@@ -173,6 +179,7 @@ mod tests {
                 release: "6.12.0+".to_owned(),
                 modules,
                 config: None,
+                doubt: None,
             };
             let needs = Needs { loaded: vec!["virtio_pci".to_owned()], ..Needs::default() };
             let mut entries = BTreeMap::new();
@@ -184,6 +191,17 @@ mod tests {
         };
         assert_eq!(loaded(Some(PathBuf::from("/lib/modules/6.12.0+"))), "virtio_pci\n");
         assert_eq!(loaded(None), "");
+    }
+
+    #[test]
+    fn an_archive_that_a_power_loss_has_cut_off_is_written_again() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.cpio");
+        std::fs::write(&path, "").unwrap();
+        for _ in 0..2 {
+            assert_eq!(kept_in(place.path(), path.clone(), b"archive").unwrap(), path);
+            assert_eq!(std::fs::read(&path).unwrap(), b"archive");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Enters: the path of an image or of a Debian package. Leaves: a [`KernelImage`]; a package is unpacked into the cache, never installed.
 //! The header of an image: Documentation/arch/x86/boot.rst.
 
+use std::cmp::Ordering;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ pub(super) struct KernelImage {
     pub(super) modules: Option<PathBuf>,
     /// Digest of `config-RELEASE`, where that lies beside the image.
     pub(super) config: Option<String>,
+    /// That its modules may be those of another build, in words.
+    pub(super) doubt: Option<String>,
 }
 
 impl KernelImage {
@@ -42,13 +45,14 @@ impl KernelImage {
             // Without any, all that is wanted is built in; what is installed may be of an earlier build.
             let has_some = std::fs::metadata(tree.join("modules.order")).is_ok_and(|order| order.len() > 0);
             let modules = Some(tree).filter(|_| has_some && may_have_modules(&config));
-            return Ok(KernelImage { image, release, modules, config: cache::digest_of(&config).ok() });
+            let config = cache::digest_of(&config).ok();
+            return Ok(KernelImage { image, release, modules, config, doubt: None });
         }
         let directory = image.parent().unwrap_or(Path::new("/"));
         let config = directory.join(format!("config-{release}"));
         let modules = modules_of(directory, &release).filter(|_| may_have_modules(&config));
         let config = cache::digest_of(&config).ok();
-        Ok(KernelImage { image, release, modules, config })
+        Ok(KernelImage { image, release, modules, config, doubt: None })
     }
 
     /// Of a package, whose modules may lie in another one beside it: Ubuntu's `linux-modules-RELEASE`.
@@ -60,13 +64,16 @@ impl KernelImage {
         let (config, own) = (config_in(&root), modules_below(&root, &release));
         if own.is_some() || has_no_modules(&config) {
             let modules = own.filter(|_| may_have_modules(&config));
-            return Ok(KernelImage { image, release, modules, config: cache::digest_of(&config).ok() });
+            let config = cache::digest_of(&config).ok();
+            return Ok(KernelImage { image, release, modules, config, doubt: None });
         }
         let lacks = || GuestError::NoModules { package: package.to_owned(), release: release.clone() };
-        let other = unpacked(&modules_beside(package, &release).ok_or_else(lacks)?)?;
+        let beside = modules_beside(package, &release).ok_or_else(lacks)?;
+        let other = unpacked(&beside.path)?;
         let modules = Some(modules_below(&other, &release).ok_or_else(lacks)?);
         let config = [config, config_in(&other)].iter().find_map(|config| cache::digest_of(config).ok());
-        Ok(KernelImage { image, release, modules, config })
+        let doubt = (!beside.is_of_image).then(|| of_another_version(package, &beside.path));
+        Ok(KernelImage { image, release, modules, config, doubt })
     }
 
     /// Where modules are, or would be.
@@ -97,8 +104,15 @@ pub(super) fn built_tree(image: &Path) -> Option<PathBuf> {
     tree.join(".config").is_file().then(|| tree.to_owned())
 }
 
-/// The package with the modules of a kernel, the one of the highest version.
-fn modules_beside(package: &Path, release: &str) -> Option<PathBuf> {
+/// A package with the modules of a kernel.
+struct Beside {
+    path: PathBuf,
+    /// Whether it has the version of the image's package: an image of another build refuses its modules, or is not what they were made for.
+    is_of_image: bool,
+}
+
+/// The package with the modules of a kernel: that of the image's version, or else the one of the highest.
+fn modules_beside(package: &Path, release: &str) -> Option<Beside> {
     let beside = package.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let start = format!("linux-modules-{release}_");
     let is_of_modules = |path: &PathBuf| {
@@ -106,7 +120,60 @@ fn modules_beside(package: &Path, release: &str) -> Option<PathBuf> {
         name.starts_with(&start) && name.ends_with(".deb")
     };
     let entries = std::fs::read_dir(beside).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(is_of_modules).max()
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_of_modules).collect();
+    all.sort_by(|one, other| by_version(&version_of(one), &version_of(other)).then_with(|| one.cmp(other)));
+    let own = version_of(package);
+    if own.is_empty() && all.len() == 1 {
+        return all.pop().map(|path| Beside { path, is_of_image: true });
+    }
+    match all.iter().find(|path| version_of(path) == own) {
+        Some(path) => Some(Beside { path: path.clone(), is_of_image: true }),
+        None => all.pop().map(|path| Beside { path, is_of_image: false }),
+    }
+}
+
+fn of_another_version(package: &Path, modules: &Path) -> String {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    format!(
+        "the modules of {} are those of {}, whose version is not that of the image",
+        name(package),
+        name(modules)
+    )
+}
+
+/// The version in the name of a package: `linux-image-…_6.8.0-31.31_amd64.deb`; empty where it has none.
+fn version_of(package: &Path) -> String {
+    let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.split('_').nth(1).unwrap_or_default().to_owned()
+}
+
+/// As dpkg(1) orders versions (deb-version(7)): numbers by their value, `~` before the end, letters before all else.
+fn by_version(one: &str, other: &str) -> Ordering {
+    let split = |text: &str, is_digit: bool| {
+        let end = text.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(text.len());
+        (text[..end].to_owned(), text[end..].to_owned())
+    };
+    let weight = |text: &str| -> Vec<u32> {
+        let of = |c: char| match c {
+            '~' => 0,
+            c if c.is_ascii_alphabetic() => u32::from(c),
+            c => u32::from(c) + 0x200,
+        };
+        // The end lies between `~` and all else.
+        text.chars().map(of).chain([1]).collect()
+    };
+    let (mut one, mut other) = (one.to_owned(), other.to_owned());
+    while !one.is_empty() || !other.is_empty() {
+        let ((a, rest), (b, other_rest)) = (split(&one, false), split(&other, false));
+        let ((number, rest), (other_number, other_rest)) = (split(&rest, true), split(&other_rest, true));
+        let value = |digits: &str| digits.parse::<u64>().unwrap_or_default();
+        let order = weight(&a).cmp(&weight(&b)).then(value(&number).cmp(&value(&other_number)));
+        if order != Ordering::Equal {
+            return order;
+        }
+        (one, other) = (rest, other_rest);
+    }
+    Ordering::Equal
 }
 
 fn modules_below(root: &Path, release: &str) -> Option<PathBuf> {
@@ -239,6 +306,18 @@ mod tests {
             .unwrap();
         let kernel = KernelImage::open(&path).unwrap();
         assert!(kernel.modules.unwrap().join("kernel/x.ko").is_file());
+        // Of several the one of the image's version.
+        assert_eq!(KernelImage::open(&path).unwrap().doubt, None);
+        package(place.path(), &format!("linux-modules-{release}_6.99_amd64.deb"), &[(&module, b"other")])
+            .unwrap();
+        let kernel = KernelImage::open(&path).unwrap();
+        assert_eq!(std::fs::read(kernel.modules.unwrap().join("kernel/x.ko")).unwrap(), b"x");
+        let older = place.path().join(format!("linux-image-unsigned-{release}_6.97_amd64.deb"));
+        std::fs::copy(&path, &older).unwrap();
+        let kernel = KernelImage::open(&older).unwrap();
+        assert_eq!(std::fs::read(kernel.modules.unwrap().join("kernel/x.ko")).unwrap(), b"other");
+        let doubt = kernel.doubt.unwrap();
+        assert!(doubt.ends_with("_6.99_amd64.deb, whose version is not that of the image"), "{doubt}");
         // One that says that all is built in needs none.
         let config = format!("boot/config-{release}");
         let whole = [(boot.as_str(), bytes.as_slice()), (&config, b"CONFIG_MODULES=y\nCONFIG_XFS_FS=y\n")];
@@ -246,6 +325,22 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         let path = package(&other, &name, &whole).unwrap();
         assert_eq!(KernelImage::open(&path).unwrap().modules, None);
+    }
+
+    #[test]
+    fn versions_are_ordered_as_dpkg_does() {
+        let ordered =
+            ["6.8.0-9.9", "6.8.0-31.31~22.04.1", "6.8.0-31.31", "6.8.0-31.31+a", "6.8.0-100.1", "6.10"];
+        for pair in ordered.windows(2) {
+            assert_eq!(by_version(pair[0], pair[1]), Ordering::Less, "{pair:?}");
+            assert_eq!(by_version(pair[1], pair[0]), Ordering::Greater, "{pair:?}");
+        }
+        assert_eq!(by_version("6.08", "6.8"), Ordering::Equal);
+        assert_eq!(
+            version_of(Path::new("/x/linux-image-6.8.0-31-generic_6.8.0-31.31_amd64.deb")),
+            "6.8.0-31.31"
+        );
+        assert_eq!(version_of(Path::new("kernel.deb")), "");
     }
 
     #[test]

@@ -215,6 +215,8 @@ impl Kind {
                 let shared =
                     shared.and_then(|kernel| Some(shared_modules(kernel.modules.as_ref()?, &kernel.image)));
                 outcome.notes.extend(shared.map(Into::into));
+                let doubt = self.kernel.as_ref().and_then(|kernel| kernel.doubt.clone());
+                outcome.notes.extend(doubt.map(Into::into));
                 outcome
                     .notes
                     .extend(guest.missing.iter().map(|message| format!("in the guest: {message}").into()));
@@ -284,6 +286,7 @@ mod tests {
             release: "6.12.0+".to_owned(),
             modules: Some(place.path().to_owned()),
             config: None,
+            doubt: None,
         };
         let mut kind = Kind { kernel: Some(kernel), ..Kind::default() };
         kind.needs.drivers.push(("xfs".to_owned(), Need::Must));
@@ -307,8 +310,13 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let image = place.path().join("bzImage");
         std::fs::write(&image, "one").unwrap();
-        let kernel =
-            KernelImage { image: image.clone(), release: "6.12.0+".to_owned(), modules: None, config: None };
+        let kernel = KernelImage {
+            image: image.clone(),
+            release: "6.12.0+".to_owned(),
+            modules: None,
+            config: None,
+            doubt: None,
+        };
         let mut kind = Kind { kernel: Some(kernel), ..Kind::new(&GuestSettings::default(), None) };
         assert!(!kind.boots_as(&kind), "nothing is known of it");
         assert!(kind.same_image().is_ok() && kind.same_image().is_ok());

@@ -266,6 +266,7 @@ mod tests {
             release: "6.1".to_owned(),
             modules: Some(tree.path().canonicalize().unwrap()),
             config: None,
+            doubt: None,
         };
         let wanted = [("xfs".to_owned(), Need::Must), ("f2fs".to_owned(), Need::May)];
         let set = ModuleSet::of(&kernel, &wanted).unwrap();
@@ -300,6 +301,7 @@ mod tests {
             release: "6.1".to_owned(),
             modules: Some(root.path().to_owned()),
             config: None,
+            doubt: None,
         };
         let of = |wanted: &[(&str, Need)]| {
             let wanted: Vec<_> = wanted.iter().map(|(name, need)| ((*name).to_owned(), *need)).collect();

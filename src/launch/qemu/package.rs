@@ -32,6 +32,9 @@ pub(super) fn unpacked(package: &Path) -> Result<PathBuf, GuestError> {
     // Held until it has its name: who finds it unlocked may take it for left behind.
     let held = cache::hold(partial.path()).map_err(GuestError::io("cannot lock", partial.path()))?;
     unpack(package, partial.path())?;
+    // It has its name when all of it is on the disk: after a power loss the name alone is believed.
+    rustix::fs::syncfs(&held)
+        .map_err(|error| GuestError::io("cannot write", partial.path())(error.into()))?;
     let partial = partial.keep();
     if let Err(error) = std::fs::rename(&partial, &root) {
         if !root.is_dir() {

@@ -37,7 +37,8 @@ pub(super) fn unpacked(image: &Path, kept: usize) -> Option<PathBuf> {
         return None;
     }
     let mut file = tempfile::NamedTempFile::new_in(&place).ok()?;
-    file.write_all(&kernel).ok()?;
+    // It has its name when all of it is on the disk: after a power loss the name alone is believed.
+    file.write_all(&kernel).and_then(|()| file.as_file().sync_all()).ok()?;
     file.persist(&path).ok()?;
     cache::prune(&place, KEPT.max(kept));
     Some(path)
@@ -45,7 +46,10 @@ pub(super) fn unpacked(image: &Path, kept: usize) -> Option<PathBuf> {
 
 /// Whether it is there; what is used now is removed last.
 fn was_used(path: &Path) -> bool {
-    let Ok(file) = std::fs::File::options().append(true).open(path) else { return path.exists() };
+    if !path.metadata().is_ok_and(|found| found.len() > 0) {
+        return false;
+    }
+    let Ok(file) = std::fs::File::options().append(true).open(path) else { return true };
     let _ = file.set_modified(SystemTime::now());
     true
 }
@@ -105,12 +109,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let paths = ["a", "b", "c"].map(|name| place.path().join(name));
         for (path, ago) in paths.iter().zip([30, 20, 10]) {
-            let file = std::fs::File::create(path).unwrap();
+            std::fs::write(path, "kernel").unwrap();
+            let file = std::fs::File::options().append(true).open(path).unwrap();
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(ago)).unwrap();
         }
         assert!(was_used(&paths[0]) && !was_used(&place.path().join("none")));
         cache::prune(place.path(), 2);
-        assert_eq!(paths.map(|path| path.exists()), [true, false, true]);
+        assert_eq!(paths.each_ref().map(|path| path.exists()), [true, false, true]);
+        std::fs::write(&paths[0], "").unwrap();
+        assert!(!was_used(&paths[0]), "a power loss has cut it off");
     }
 
     #[test]
