@@ -13,14 +13,14 @@ use super::entries::{self, Entry, Kept};
 use super::error::BuildError;
 use super::headers::Headers;
 use super::make::Watch;
-use super::modules::{self, Module};
 use super::patch::Patch;
 use super::progress::{Meter, Step, Whole};
 use super::size::Size;
 use super::source::{self, Source};
 use super::tools::{self, Compiler};
+use super::touched::Module;
 use super::wanted::{Base, Wanted};
-use super::{digests, logs, room, tree, whole};
+use super::{digests, logs, modules, room, tree, whole};
 
 /// Changes whenever kernels are built in another way.
 const VERSION: &str = "assay kernel 2";

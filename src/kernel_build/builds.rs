@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 
 use super::build::{Build, BuiltKernel, Kind, Resolved};
 use super::error::BuildError;
-use super::modules::{self, Files, Module};
 use super::overlay::Overlay;
 use super::patch::Patch;
 use super::progress::{self, Step};
-use super::source::Source;
+use super::source::{Files, Source};
+use super::touched::{self, Module};
 use super::wanted::{Base, Wanted};
 use super::{compiled, entries, room};
 
@@ -107,7 +107,7 @@ impl Builds {
         let mut modules = BTreeSet::new();
         for build in self.of_base(base) {
             let patches: Vec<&Patch> = build.patches.iter().collect();
-            modules.extend(modules::changed(&patches, &build.source, base)?);
+            modules.extend(touched::changed(&patches, &build.source, base)?);
         }
         let revisions: Vec<&Source> = self.of_base(base).map(|build| &build.source).collect();
         let (Some(first), Some(last)) = (revisions.first(), revisions.last()) else { return Ok(modules) };
@@ -117,7 +117,7 @@ impl Builds {
         }
         let by = PathBuf::from(format!("what differs between {} and {}", first.name(), last.name()));
         let (before, after): (Files<'_>, Files<'_>) = (&|name| first.file(name), &|name| last.file(name));
-        modules.extend(modules::of_files(touched.iter().map(String::as_str), &[before, after], base, &by)?);
+        modules.extend(touched::of_files(touched.iter().map(String::as_str), &[before, after], base, &by)?);
         if modules.is_empty() { Err(BuildError::NothingToBuild) } else { Ok(modules) }
     }
 

@@ -1,7 +1,7 @@
 //! Building nothing but modules: of a kernel that is there, with its headers, from the source of the same version.
 //!
-//! Enters: the source, patches, the kernel. Leaves: which modules the patches change, and an entry of the cache that is the kernel as it
-//! was unpacked with these modules in their place. Levels that change nothing have them built, too: otherwise they would be compared
+//! Enters: the source, patches, the kernel, the modules that any of its levels changes. Leaves: an entry of the cache that is the kernel as
+//! it was unpacked with these modules in their place. Levels that change nothing have them built, too: otherwise they would be compared
 //! with what another compiler made at another time.
 
 use std::collections::BTreeSet;
@@ -10,124 +10,16 @@ use std::path::{Path, PathBuf};
 use super::entries::Entry;
 use super::error::BuildError;
 use super::headers::{self, Headers};
-use super::kbuild::Lists;
 use super::make::{self, Watch};
 use super::overlay::Overlay;
 use super::patch::Patch;
 use super::room::{self, State};
-use super::source::{Source, SourceFile};
+use super::source::Source;
 use super::tools::{self, Compiler};
+use super::touched::Module;
 use super::wanted::Base;
 use super::{compiled, digests, tree};
 use crate::sys::clean_command;
-
-/// A module of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Module {
-    /// The directory of its source: `fs/f2fs`.
-    pub(super) directory: String,
-    /// `f2fs`.
-    pub(super) name: String,
-    /// Its file in the kernel, below `lib/modules/RELEASE`.
-    pub(super) file: PathBuf,
-}
-
-impl Module {
-    /// The file that make makes of it.
-    fn built(&self, tree: &Path) -> PathBuf {
-        tree.join(&self.directory).join(format!("{}.ko", self.name))
-    }
-}
-
-/// What a patch may touch that is in no module and in no kernel.
-const NO_CODE: [&str; 6] = ["Documentation/", "MAINTAINERS", "CREDITS", "tools/", "samples/", ".mailmap"];
-
-/// How single files are read: of a source, or as patches have changed it.
-pub(super) type Files<'f> = &'f dyn Fn(&str) -> Result<Option<SourceFile>, BuildError>;
-
-/// The modules that patches of one kernel change, and what is not committed: with the Makefiles of the source, and those that both make
-/// of them.
-///
-/// # Errors
-/// [`BuildError::NotAModule`]: one changes something else.
-pub(super) fn changed(
-    patches: &[&Patch],
-    source: &Source,
-    base: &Base,
-) -> Result<BTreeSet<Module>, BuildError> {
-    // Whether they apply is asked later; what does not is told by the source's own Makefiles.
-    let overlay = Overlay::of(source, patches).ok();
-    let before: Files<'_> = &|name| source.file(name);
-    let after: Files<'_> = &|name| overlay.as_ref().map_or(Ok(None), |overlay| overlay.file(source, name));
-    let mut modules = BTreeSet::new();
-    for patch in source.uncommitted.iter().chain(patches.iter().copied()) {
-        let touched = patch.touched.iter().map(String::as_str);
-        modules.extend(of_files(touched, &[before, after], base, &patch.path)?);
-    }
-    Ok(modules)
-}
-
-/// The modules in which files are that `by` changes, in any of these states of a source.
-///
-/// # Errors
-/// [`BuildError::NotAModule`]: one of them is somewhere else.
-pub(super) fn of_files<'f>(
-    touched: impl IntoIterator<Item = &'f str>,
-    states: &[Files<'_>],
-    base: &Base,
-    by: &Path,
-) -> Result<BTreeSet<Module>, BuildError> {
-    let mut modules = BTreeSet::new();
-    for touched in touched.into_iter().filter(|name| !NO_CODE.iter().any(|start| name.starts_with(start))) {
-        let mut found = BTreeSet::new();
-        for files in states {
-            found.extend(of_file(touched, files, base)?);
-        }
-        if found.is_empty() {
-            return Err(BuildError::NotAModule {
-                patch: by.to_owned(),
-                touched: touched.to_owned(),
-                release: base.release.clone(),
-            });
-        }
-        modules.extend(found);
-    }
-    Ok(modules)
-}
-
-fn of_file(touched: &str, files: Files<'_>, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
-    // The kernel's options are chosen already.
-    if Path::new(touched).file_name().is_some_and(|name| name.to_string_lossy().starts_with("Kconfig")) {
-        return Ok(BTreeSet::new());
-    }
-    let mut directory = Path::new(touched).parent();
-    while let Some(here) = directory.filter(|here| !here.as_os_str().is_empty()) {
-        let below = here.to_string_lossy().into_owned();
-        for name in ["Makefile", "Kbuild"] {
-            let Some(makefile) = files(&format!("{below}/{name}"))? else { continue };
-            let lists = Lists::of(&String::from_utf8_lossy(&makefile.bytes));
-            let inside = touched.strip_prefix(&format!("{below}/")).unwrap_or(touched);
-            let object = inside.strip_suffix(".c").or_else(|| inside.strip_suffix(".S"));
-            // A header, and the Makefile itself, may change any of them.
-            let names = object.map_or_else(|| lists.modules().clone(), |object| lists.modules_of(object));
-            return Ok(names.iter().filter_map(|name| in_kernel(&below, name, base)).collect());
-        }
-        directory = here.parent();
-    }
-    Ok(BTreeSet::new())
-}
-
-/// The module of a kernel that is built in a directory; `None`: it is built in, or the kernel is without it.
-fn in_kernel(directory: &str, name: &str, base: &Base) -> Option<Module> {
-    let place = Path::new("kernel").join(directory);
-    let alike = |text: &str| text.replace('-', "_");
-    let entries = std::fs::read_dir(base.modules.join(&place)).into_iter().flatten().flatten();
-    let files = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let file = files
-        .filter(|file| file.contains(".ko"))
-        .find(|file| file.split_once(".ko").is_some_and(|(stem, _)| alike(stem) == alike(name)))?;
-    Some(Module { directory: directory.to_owned(), name: name.to_owned(), file: place.join(file) })
-}
 
 /// All that a build of modules starts from.
 pub(super) struct Building<'b> {
@@ -266,43 +158,6 @@ mod tests {
 
     use super::super::fake;
     use super::*;
-
-    #[test]
-    fn a_file_that_a_patch_adds_to_a_module_is_in_it() {
-        let place = tempfile::tempdir().unwrap();
-        let (root, kernel) = (place.path().join("source"), place.path().join("kernel"));
-        fake::kernel(&root, "exit 0\n");
-        let makefile = "obj-m += one.o\none-y := a.o\n";
-        tree::put(&root, "fs/one/Makefile", Some((makefile.as_bytes(), false))).unwrap();
-        tree::put(&root, "fs/one/a.c", Some((b"a\n", false))).unwrap();
-        tree::put(&kernel, "kernel/fs/one/one.ko", Some((b"module", false))).unwrap();
-        let base = Base {
-            release: "6.12".to_owned(),
-            image: PathBuf::new(),
-            modules: kernel,
-            config: None,
-            places: Vec::new(),
-        };
-        let mut source = Source::open(&root, None).unwrap();
-        let patch = |text: &str| Patch::of(Path::new("x.patch"), text.as_bytes().to_vec()).unwrap();
-        let names = |source: &Source, patches: &[&Patch]| {
-            let modules = changed(patches, source, &base);
-            modules.map(|all| all.into_iter().map(|one| one.name).collect::<Vec<_>>())
-        };
-        let modules = |text: &str| names(&source, &[&patch(text)]);
-        let added = "--- /dev/null\n+++ b/fs/one/b.c\n@@ -0,0 +1 @@\n+b\n";
-        let named = "--- a/fs/one/Makefile\n+++ b/fs/one/Makefile\n@@ -1,2 +1,2 @@\n obj-m += one.o\n-one-y := a.o\n+one-y := a.o b.o\n";
-        let removed = "--- a/fs/one/a.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
-        assert_eq!(modules(&format!("{added}{named}")).unwrap(), ["one"]);
-        assert_eq!(modules(removed).unwrap(), ["one"]);
-        assert!(matches!(modules(added), Err(BuildError::NotAModule { .. })));
-        // What is not committed counts like a patch, and a patch comes on top of it.
-        source.uncommitted = Some(patch(named));
-        assert_eq!(names(&source, &[]).unwrap(), ["one"]);
-        assert_eq!(names(&source, &[&patch(added)]).unwrap(), ["one"]);
-        source.uncommitted = Some(patch("--- /dev/null\n+++ b/mm/c.c\n@@ -0,0 +1 @@\n+c\n"));
-        assert!(matches!(names(&source, &[&patch(removed)]), Err(BuildError::NotAModule { .. })));
-    }
 
     /// Compiles what is newer than its object, says what, and links all objects that lie there.
     fn headers(place: &Path) -> Headers {

@@ -56,6 +56,9 @@ pub(super) struct SourceFile {
     pub(super) executable: bool,
 }
 
+/// How single files are read: of a source, or as patches have changed it.
+pub(super) type Files<'f> = &'f dyn Fn(&str) -> Result<Option<SourceFile>, BuildError>;
+
 impl Source {
     /// Finds out what a path is.
     ///
