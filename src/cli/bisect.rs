@@ -112,7 +112,7 @@ fn that_are_compiled(
     };
     let ends = of_ends.build_ends(args.quiet)?;
     match ends.made_of() {
-        Some(made_of) => Ok((asked.that_are_compiled(source, &made_of)?, Some(ends))),
+        Some(made_of) => Ok((asked.that_are_compiled(source, made_of)?, Some(ends))),
         None => Ok((asked, Some(ends))),
     }
 }

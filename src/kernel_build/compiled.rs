@@ -18,6 +18,8 @@ const APART: [&str; 7] =
     ["Documentation/", "LICENSES/", "MAINTAINERS", "CREDITS", ".mailmap", "samples/", "tools/testing/"];
 /// Programs that take part in a build, whose commands name files in another way.
 const TOOLS: &str = "tools/";
+/// What is generated there is made of lists that lie in directories without code (`arch/x86/entry/syscalls/syscall_64.tbl`).
+const GENERATED: &str = "arch/x86/";
 /// The file of a kernel in the cache that has their names.
 const FILE: &str = "compiled";
 
@@ -78,6 +80,25 @@ pub struct MadeOf {
     kernels: Vec<Compiled>,
     /// Those of their files, with a slash around each.
     directories: BTreeSet<String>,
+    /// All that the source of each has; none where that is not known.
+    sources: Vec<Names>,
+}
+
+/// The files of a source and their directories, with those above.
+struct Names {
+    files: BTreeSet<String>,
+    directories: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(files: BTreeSet<String>) -> Names {
+        let above = |name: &String| {
+            let ends = name.match_indices('/').map(|(at, _)| at).collect::<Vec<_>>();
+            ends.into_iter().map(|at| name[..at].to_owned()).collect::<Vec<_>>()
+        };
+        let directories = files.iter().flat_map(above).collect();
+        Names { files, directories }
+    }
 }
 
 impl MadeOf {
@@ -85,7 +106,14 @@ impl MadeOf {
         let words = kernels.iter().flat_map(|kernel| kernel.0.values().flatten());
         let directory = |word: &String| Some(format!("/{}/", word.rsplit_once('/')?.0));
         let directories = words.filter_map(directory).collect();
-        MadeOf { kernels, directories }
+        MadeOf { kernels, directories, sources: Vec::new() }
+    }
+
+    /// The same with the names of all files that the sources of these kernels have. What came after the one and went before the other is in
+    /// no source and in no kernel, and may have been in those between.
+    #[must_use]
+    pub fn in_sources(self, sources: impl IntoIterator<Item = BTreeSet<String>>) -> MadeOf {
+        MadeOf { sources: sources.into_iter().map(Names::of).collect(), ..self }
     }
 
     /// Whether a change of these files may make another kernel of one of them.
@@ -94,15 +122,30 @@ impl MadeOf {
         let kernels: Vec<&Compiled> = self.kernels.iter().collect();
         let names = files.iter().map(String::as_str).filter(|name| !self.is_of_nothing(name));
         let mut names = names.peekable();
-        names.peek().is_some() && left_out(names, &kernels).is_none()
+        let comes_or_goes = files.iter().any(|name| self.comes_or_goes(name));
+        comes_or_goes || (names.peek().is_some() && left_out(names, &kernels).is_none())
     }
 
     /// Whether a file says how things are made (a Makefile, a Kconfig) in a directory of which nothing was.
     fn is_of_nothing(&self, name: &str) -> bool {
+        let is_known = !is_code(name) && !name.starts_with(TOOLS) && !name.starts_with(GENERATED);
+        is_known && self.is_below_nothing(name)
+    }
+
+    /// Whether a file of code is not in each of the sources: others may have been made of it. Where the directory is in each, and nothing was
+    /// made of it, nothing was meanwhile either.
+    fn comes_or_goes(&self, name: &str) -> bool {
+        let is_missing = self.sources.iter().any(|source| !source.files.contains(name));
+        is_missing && is_code(name) && !is_apart(name) && !self.is_below_nothing(name)
+    }
+
+    /// Whether a file is in a directory that all the sources have and no kernel was made of.
+    fn is_below_nothing(&self, name: &str) -> bool {
         let Some((directory, _)) = name.rsplit_once('/') else { return false };
         let below = format!("/{directory}/");
-        let is_known = !self.directories.is_empty() && !is_code(name) && !name.starts_with(TOOLS);
-        is_known && !self.directories.iter().any(|made| made.contains(&below))
+        let is_everywhere = self.sources.iter().all(|source| source.directories.contains(directory));
+        let is_made = || self.directories.iter().any(|made| made.contains(&below));
+        !self.directories.is_empty() && is_everywhere && !is_made()
     }
 }
 
@@ -257,6 +300,43 @@ mod tests {
             MadeOf::of(vec![compiled(&[])]).may_change_with(&["fs/Makefile".to_owned()]),
             "nothing is known"
         );
+    }
+
+    #[test]
+    fn what_comes_and_goes_between_the_ends_may_have_made_another_kernel() {
+        let compiled = |words: &[&str]| {
+            let mut compiled = Compiled(BTreeMap::new());
+            words.iter().for_each(|word| compiled.add(word));
+            compiled
+        };
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+        let good = [
+            "fs/xfs/a.c", "fs/xfs/off.c", "drivers/gpu/drm/a.c", "drivers/old/Makefile", "Documentation/x/a",
+        ];
+        let bad =
+            ["fs/xfs/a.c", "fs/xfs/off.c", "fs/xfs/moved.c", "drivers/gpu/drm/b.c", "drivers/gpu/drm/a.c"];
+        let ends = [compiled(&["fs/xfs/a.c"]), compiled(&["fs/xfs/a.c", "fs/xfs/moved.c"])];
+        let ends = MadeOf::of(ends.into()).in_sources([names(&good), names(&bad)]);
+        let may = |file: &str| ends.may_change_with(&[file.to_owned()]);
+        for changing in [
+            // It was called so before it was moved, and is in neither end.
+            "fs/xfs/new.c",
+            "fs/xfs/new.h",
+            "fs/new/new.c",
+            "fs/new/Makefile",
+            "drivers/old/Makefile",
+            "arch/x86/entry/syscalls/syscall_64.tbl",
+            "arch/x86/Kconfig.debug",
+        ] {
+            assert!(may(changing), "{changing}");
+        }
+        for not in [
+            "fs/xfs/off.c", "drivers/gpu/drm/b.c", "drivers/gpu/drm/new.c", "drivers/gpu/drm/Makefile",
+            "Documentation/new.h",
+        ] {
+            assert!(!may(not), "{not}");
+        }
     }
 
     #[test]

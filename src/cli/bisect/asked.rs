@@ -85,8 +85,11 @@ impl Asked {
     ///
     /// # Errors
     /// A [`Failure`]: git does not say what they change.
-    pub(super) fn that_are_compiled(self, source: &Path, ends: &MadeOf) -> Result<Asked, Failure> {
+    pub(super) fn that_are_compiled(self, source: &Path, ends: MadeOf) -> Result<Asked, Failure> {
         let last = self.commits.len().saturating_sub(1);
+        let of_ends = [self.commits.first(), self.commits.last()].into_iter().flatten();
+        let files = of_ends.map(|commit| revisions::files(source, commit)).collect::<Result<Vec<_>, _>>()?;
+        let ends = ends.in_sources(files);
         let differing = revisions::differing(source, &self.commits)?;
         let (mut left_out, mut kept) = (self.left_out, Vec::new());
         let all = self.commits;

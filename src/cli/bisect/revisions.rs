@@ -154,6 +154,16 @@ pub(super) fn differing(source: &Path, commits: &[Commit]) -> Result<Vec<Vec<Str
     Err(Failure::tool("git does not say what each commit changes"))
 }
 
+/// The names of all files of a commit.
+///
+/// # Errors
+/// A [`Failure`]: git failed.
+pub(super) fn files(source: &Path, commit: &Commit) -> Result<BTreeSet<String>, Failure> {
+    let listed = git(source, &["ls-tree", "-r", "-z", "--full-tree", "--name-only", &commit.name])?;
+    let listed = listed.map_err(|why| Failure::request(format!("--source {}: {why}", source.display())))?;
+    Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
 /// A commit of a line.
 struct Listed {
     commit: Commit,
@@ -258,6 +268,10 @@ mod tests {
         assert_eq!((merges, found.beside_paths), (vec![false, false, true, false], 0));
         let differing = differing(place.path(), &found.commits).unwrap();
         assert_eq!(differing, [vec![], vec!["1"], vec!["side"], vec!["3"]]);
+        assert_eq!(
+            files(place.path(), &found.commits[1]).unwrap().into_iter().collect::<Vec<_>>(),
+            ["0", "1"]
+        );
         let error = of("side", "3", &[]).map(drop).unwrap_err();
         let said = format!("{error:?}");
         assert!(said.contains("on a branch that was merged"), "{said}");
