@@ -6,12 +6,14 @@
 //! Field meanings: fio `HOWTO`, "JSON output" and "JSON+ output", and `stat.c` (`show_thread_status_json`,
 //! `add_ddir_status_json`) of fio 3.33.
 
+mod asked;
 mod latency;
 mod merge;
 mod wire;
 
 use super::{Direction, FailureKind, LatencyHistogram, LatencyKind, Outcome, Sample};
 use crate::units::{Better, Unit};
+use asked::Asked;
 use latency::{pack_bins, quantiles};
 use merge::{merge_amounts, merged_jobs};
 use wire::{Document, Job, Latency, Side};
@@ -156,17 +158,33 @@ pub fn outcome_from_fio_json(text: &str) -> Result<Vec<FioTrial>, FioJsonError> 
     Ok(trials)
 }
 
-/// The next `{` that opens a line; for the first document any `{` will do.
+/// The next `{` that opens a line, stands right behind the document before, or opens what fio begins with; for the first document any `{`
+/// will do.
 fn document_start(text: &str, from: usize) -> Option<usize> {
     let rest = &text[from..];
+    let behind = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']'));
+    if behind.starts_with('{') {
+        return Some(text.len() - behind.len());
+    }
+    let opens_line = line_start(rest);
+    let opens_fio = rest[..opens_line.unwrap_or(rest.len())]
+        .match_indices('{')
+        .map(|(at, _)| at)
+        .find(|at| rest[at + 1..].trim_start().starts_with("\"fio version\""));
+    let any = || if from == 0 { rest.find('{') } else { None };
+    opens_fio.or(opens_line).or_else(any).map(|at| from + at)
+}
+
+/// The first `{` that opens a line.
+fn line_start(rest: &str) -> Option<usize> {
     let mut offset = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_start().starts_with('{') {
-            return Some(from + offset + (line.len() - line.trim_start().len()));
+            return Some(offset + (line.len() - line.trim_start().len()));
         }
         offset += line.len();
     }
-    if from == 0 { rest.find('{') } else { None }
+    None
 }
 
 fn read_document(text: &str, at: usize) -> Result<(Document, usize), FioJsonError> {
@@ -222,22 +240,17 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
         if !job.all_clients {
             names.push(job.jobname.clone());
         }
-        job_samples(job, reads_apart(&options, &job.jobname), &mut outcome)?;
+        let asked = Asked::of(job, &options);
+        note_failed_ios(job, &mut outcome);
+        // fio ends with 0 all the same: a device that hung for the whole of a time-based run is no trial without values.
+        if job.did_nothing() && !asked.does_no_io() && !asked.ends_with_others() {
+            failed.push(format!("job '{}' did no I/O", job.jobname));
+            continue;
+        }
+        job_samples(job, &asked, &mut outcome)?;
     }
     let error = (!failed.is_empty()).then(|| failed.join(", "));
     Ok(FioTrial { version, started_unix_ns, elapsed_s, error, failure_kind, jobs: names, options, outcome })
-}
-
-/// Whether a job that was told so writes, and then reads what it wrote: its reads are the check, and no load beside the writes.
-fn reads_apart(options: &[(String, String, String)], job: &str) -> bool {
-    let told = |key: &str| {
-        let of = |owner: &str| options.iter().find(|(of, known, _)| of == owner && known == key);
-        of(job).or_else(|| of("")).map(|(_, _, value)| value.as_str())
-    };
-    let writes_only = |rw: &str| matches!(rw.split(':').next(), Some("write" | "randwrite"));
-    let verifies = told("verify").is_some_and(|how| how != "0");
-    let at_the_end = told("verify_backlog").is_none_or(|blocks| blocks == "0");
-    told("rw").or_else(|| told("readwrite")).is_some_and(writes_only) && verifies && at_the_end
 }
 
 fn errno_name(errno: i64) -> String {
@@ -270,28 +283,8 @@ fn push(outcome: &mut Outcome, job: &Job, name: &str, unit: Unit, value: f64) ->
 /// `runtime` and `job_runtime` of one process may differ by so much: each is rounded.
 const ROUNDING_MS: f64 = 2.0;
 
-fn job_samples(job: &Job, reads_apart: bool, outcome: &mut Outcome) -> Result<(), FioJsonError> {
-    let mut directions = 0;
-    let mut all: Option<Side> = None;
-    for direction in Direction::ALL {
-        let Some(side) = job.side(direction).filter(|side| side.did_io()) else { continue };
-        side_samples(job, direction, side, outcome)?;
-        directions += 1;
-        match &mut all {
-            None => all = Some(side.clone()),
-            Some(all) => merge_amounts(all, side),
-        }
-    }
-    if let Some(mixed) = job.mixed.as_ref().filter(|side| directions == 0 && side.did_io()) {
-        directions = 2;
-        all = Some(mixed.clone());
-        let told = format!(
-            "job '{}': unified_rw_reporting sums reads and writes, and the latency of that sum is left out; unified_rw_reporting=both \
-             reports each of them, too",
-            job.jobname
-        );
-        outcome.notes.push(told.into());
-    }
+/// That I/Os failed and fio went on.
+fn note_failed_ios(job: &Job, outcome: &mut Outcome) {
     if job.total_err > 0.0 {
         let told = format!(
             "job '{}': {} I/Os failed, the first with error {}, and fio went on (continue_on_error)",
@@ -301,8 +294,47 @@ fn job_samples(job: &Job, reads_apart: bool, outcome: &mut Outcome) -> Result<()
         );
         outcome.notes.push(told.into());
     }
+}
+
+/// The samples of each direction. Returns how many there are, and all of them in one.
+fn direction_samples(
+    job: &Job,
+    asked: &Asked<'_>,
+    outcome: &mut Outcome,
+) -> Result<(usize, Option<Side>), FioJsonError> {
+    let mut directions = 0;
+    let mut all: Option<Side> = None;
+    for direction in Direction::ALL {
+        let Some(side) = job.side(direction) else { continue };
+        let starved =
+            !asked.does_no_io() && (asked.mixes(direction) || asked.is_only(direction) && job.did_nothing());
+        if !side.did_io() && (!starved || job.error != 0) {
+            continue;
+        }
+        side_samples(job, direction, side, outcome)?;
+        directions += 1;
+        match &mut all {
+            None => all = Some(side.clone()),
+            Some(all) => merge_amounts(all, side),
+        }
+    }
+    if let Some(mixed) = job.mixed.as_ref().filter(|side| all.is_none() && side.did_io()) {
+        directions = 2;
+        all = Some(mixed.clone());
+        let told = format!(
+            "job '{}': unified_rw_reporting sums reads and writes, and the latency of that sum is left out; unified_rw_reporting=both \
+             reports each of them, too",
+            job.jobname
+        );
+        outcome.notes.push(told.into());
+    }
+    Ok((directions, all))
+}
+
+fn job_samples(job: &Job, asked: &Asked<'_>, outcome: &mut Outcome) -> Result<(), FioJsonError> {
+    let (directions, all) = direction_samples(job, asked, outcome)?;
     // What is read back after it was written went at no rate together with the writes.
-    if let Some(all) = all.as_ref().filter(|_| directions > 1 && !reads_apart) {
+    if let Some(all) = all.as_ref().filter(|_| directions > 1 && !asked.reads_apart()) {
         push(outcome, job, "bw", Unit::BytesPerSecond, all.bw_bytes())?;
         push(outcome, job, "iops", Unit::PerSecond, all.iops)?;
     }
@@ -310,7 +342,7 @@ fn job_samples(job: &Job, reads_apart: bool, outcome: &mut Outcome) -> Result<()
         && let Some(latency) = &sync.lat_ns
         && latency.n.is_none_or(|n| n > 0.0)
     {
-        let syncs = sync.total_ios.max(latency.n.unwrap_or(0.0));
+        let syncs = sync.number();
         push(outcome, job, "sync.total_ios", Unit::Count, syncs)?;
         latency_samples(job, "sync.lat_ns", (Direction::Write, LatencyKind::Sync), latency, outcome)?;
     }
@@ -357,7 +389,10 @@ fn side_samples(
     push(outcome, job, &format!("{name}.iops"), Unit::PerSecond, side.iops)?;
     push(outcome, job, &format!("{name}.total_ios"), Unit::Count, side.total_ios)?;
     push(outcome, job, &format!("{name}.io_bytes"), Unit::Bytes, side.io_bytes())?;
-    push(outcome, job, &format!("{name}.runtime"), Unit::Seconds, side.runtime / 1e3)?;
+    // What did nothing says no time.
+    if side.did_io() {
+        push(outcome, job, &format!("{name}.runtime"), Unit::Seconds, side.runtime / 1e3)?;
+    }
     for (kind, latency) in
         [(LatencyKind::Slat, side.slat()), (LatencyKind::Clat, side.clat()), (LatencyKind::Lat, side.lat())]
     {
@@ -396,5 +431,9 @@ fn latency_samples(
     Ok(())
 }
 
+#[cfg(test)]
+mod nothing_tests;
+#[cfg(test)]
+mod snapshot_tests;
 #[cfg(test)]
 mod tests;

@@ -229,6 +229,29 @@ fn text_around_the_json_is_skipped() {
 }
 
 #[test]
+fn documents_of_one_line_are_all_read() {
+    let one = |bytes: u64| {
+        format!(
+            r#"{{"fio version":"fio-3.36","jobs":[{{"jobname":"a","write":{{"io_bytes":{bytes},"bw_bytes":{bytes},"iops":1,"runtime":9,
+            "total_ios":1}}}}]}}"#
+        )
+        .replace('\n', " ")
+    };
+    let three = [one(1), one(2), one(3)];
+    for text in [
+        format!("[{}]", three.join(",")),
+        format!("[\n{}\n]", three.join(", ")),
+        three.concat(),
+        three.join("\n"),
+        format!("run 1: {}\nrun 2: {} run 3: {}", three[0], three[1], three[2]),
+    ] {
+        let trials = outcome_from_fio_json(&text).unwrap();
+        let bytes: Vec<f64> = trials.iter().map(|trial| value(trial, "a", "write.io_bytes")).collect();
+        assert_eq!(bytes, [1.0, 2.0, 3.0], "{text}");
+    }
+}
+
+#[test]
 fn documents_are_trials_but_status_reports_are_one() {
     let two = outcome_from_fio_json(&read("concatenated.json")).unwrap();
     assert_eq!(two.len(), 2);

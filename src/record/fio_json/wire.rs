@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Direction;
 
-/// By how much the beginnings differ that two reports of one fio tell.
+/// fio tells its age in whole seconds, and old ones the time, too.
 const MOST_ROUNDING_S: f64 = 1.0;
 
 #[derive(Default, Deserialize)]
@@ -71,23 +71,35 @@ impl Document {
         sides.map(|side| side.runtime).fold(0.0, f64::max) / 1e3
     }
 
-    /// Whether `later` is a further `--status-interval` report of the same fio: its jobs had been running for longer
-    /// than the time between the two reports, they are the same jobs, and none of their counts is smaller.
+    /// Whether `later` is a further `--status-interval` report of the same fio: it began at the same time with the same jobs and
+    /// options, had been running for longer than the time between the two reports, and none of its counts is smaller.
     pub(super) fn is_earlier_snapshot_of(&self, later: &Document) -> bool {
         let between_s = later.reported_s() - self.reported_s();
-        let same_jobs = self.all().count() == later.all().count()
-            && self.all().zip(later.all()).all(|(a, b)| a.jobname == b.jobname);
-        let goes_on = between_s < later.longest_runtime_s()
-            && self.all().zip(later.all()).all(|(a, b)| a.not_beyond(b));
-        // The end of a ramp takes the counts back to 0; fio tells its age in whole seconds.
-        let begun_s = |document: &Document| document.reported_s() - document.elapsed_s();
+        let is_same = self.reported_s() > 0.0
+            && between_s >= 0.0
+            && self.global_options == later.global_options
+            && self.all().count() == later.all().count()
+            && self.all().zip(later.all()).all(|(a, b)| a.is_same_as(b))
+            && self.begins_with(later);
         let fell = self.all().zip(later.all()).any(|(a, b)| !a.not_beyond(b));
-        let ramp_ended = self.has_a_ramp()
-            && fell
+        // Jobs that wait for each other are shorter than their fio.
+        let ran_s = later.longest_runtime_s().max(later.elapsed_s() - MOST_ROUNDING_S);
+        let goes_on = !fell && between_s < ran_s;
+        // The end of a ramp takes the counts back to 0.
+        let ramp_ended = fell
+            && self.has_a_ramp()
             && self.elapsed_s() < later.elapsed_s()
-            && between_s < later.elapsed_s()
-            && (begun_s(self) - begun_s(later)).abs() < MOST_ROUNDING_S;
-        self.reported_s() > 0.0 && between_s >= 0.0 && same_jobs && (goes_on || ramp_ended)
+            && between_s < later.elapsed_s();
+        is_same && (goes_on || ramp_ended)
+    }
+
+    /// Whether both began at the same time, as far as they say.
+    fn begins_with(&self, other: &Document) -> bool {
+        let begun_s = |document: &Document| document.reported_s() - document.elapsed_s();
+        let in_seconds = self.timestamp_ms == 0.0 || other.timestamp_ms == 0.0;
+        let rounding_s = if in_seconds { 2.0 * MOST_ROUNDING_S } else { 1.1 * MOST_ROUNDING_S };
+        let is_known = self.elapsed_s() > 0.0 && other.elapsed_s() > 0.0;
+        !is_known || (begun_s(self) - begun_s(other)).abs() < rounding_s
     }
 
     fn has_a_ramp(&self) -> bool {
@@ -141,6 +153,18 @@ impl Job {
         }
     }
 
+    /// What its own options say.
+    pub(super) fn told(&self, key: &str) -> Option<&str> {
+        self.job_options.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it ended well and did no I/O in any direction, and no sync.
+    pub(super) fn did_nothing(&self) -> bool {
+        let sides = [&self.read, &self.write, &self.trim, &self.mixed];
+        let syncs = self.sync.as_ref().map_or(0.0, Sync::number);
+        self.error == 0 && syncs == 0.0 && !sides.into_iter().flatten().any(Side::did_io)
+    }
+
     /// The depth that its `latency_target` came to.
     pub(super) fn depth_found(&self) -> Option<f64> {
         self.latency_depth.filter(|_| self.latency_target.is_some_and(|target| target > 0.0))
@@ -148,6 +172,10 @@ impl Job {
 
     pub(super) fn sample_name(&self) -> &str {
         if self.all_clients { "" } else { &self.jobname }
+    }
+
+    fn is_same_as(&self, other: &Job) -> bool {
+        self.jobname == other.jobname && self.job_options == other.job_options
     }
 
     fn not_beyond(&self, later: &Job) -> bool {
@@ -230,6 +258,13 @@ pub(super) struct Sync {
     pub(super) lat_ns: Option<Latency>,
 }
 
+impl Sync {
+    /// How many there were: fio 3.28 counts them only where it measured them.
+    pub(super) fn number(&self) -> f64 {
+        self.total_ios.max(self.lat_ns.as_ref().and_then(|latency| latency.n).unwrap_or(0.0))
+    }
+}
+
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Latency {
@@ -256,7 +291,7 @@ impl Latency {
 }
 
 /// fio's options as it echoes them: strings; a flag without a value is an empty string or null.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct Options(pub(super) Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for Options {
