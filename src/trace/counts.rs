@@ -2,11 +2,27 @@
 //!
 //! Enters: block events of one device. Leaves: [`Counts`]. Numbers of bios are those at Q, numbers of requests those at D.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 
 use super::event::{Action, Event};
 use super::flags::Operation;
 use super::verdict::JournalRange;
+
+/// Of so many requests that were issued last it is known what each of them added to the order along the disk.
+const MOST_REMEMBERED: usize = 1024;
+
+/// What a request that moves data added to the order along the disk, for it may be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    sector: u64,
+    operation: Operation,
+    /// The end of the request before it.
+    before: Option<u64>,
+    sequential: u64,
+    seek_sectors: u64,
+}
 
 /// Counts of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -65,6 +81,8 @@ pub struct Counts {
     bio_end: Option<u64>,
     #[serde(skip)]
     request_end: Option<u64>,
+    #[serde(skip)]
+    steps: VecDeque<Step>,
 }
 
 impl Counts {
@@ -75,7 +93,7 @@ impl Counts {
             Action::Issue => self.issue(event),
             Action::BackMerge | Action::FrontMerge => self.merges += 1,
             Action::Split => self.splits += 1,
-            Action::Requeue => self.requeues += 1,
+            Action::Requeue => self.requeue(event),
             Action::Complete | Action::BioComplete => self.errors += u64::from(event.error != 0),
             _ => {}
         }
@@ -130,11 +148,45 @@ impl Counts {
         }
         // What moves no data, discards first of all, is in nobody's way.
         if event.sectors > 0 && event.flags.operation.moves_data() {
-            if let Some(end) = self.request_end {
-                self.sequential_requests += u64::from(end == event.sector);
-                self.seek_sectors = self.seek_sectors.saturating_add(end.abs_diff(event.sector));
+            let sequential = u64::from(self.request_end == Some(event.sector));
+            let seek_sectors = self.request_end.map_or(0, |end| end.abs_diff(event.sector));
+            let (sector, operation) = (event.sector, event.flags.operation);
+            if self.steps.len() == MOST_REMEMBERED {
+                self.steps.pop_front();
             }
-            self.request_end = Some(event.end());
+            let before = self.request_end.replace(event.end());
+            self.steps.push_back(Step { sector, operation, before, sequential, seek_sectors });
+            self.sequential_requests += sequential;
+            self.seek_sectors = self.seek_sectors.saturating_add(seek_sectors);
+        }
+    }
+
+    /// The driver gave a request back: its issue does not count, for it will be issued once more.
+    fn requeue(&mut self, event: &Event) {
+        self.requeues += 1;
+        let sectors = u64::from(event.sectors);
+        let take = |count: &mut u64, less: u64| *count = count.saturating_sub(less);
+        match event.flags.operation {
+            Operation::Read => {
+                take(&mut self.reads_issued, 1);
+                take(&mut self.read_sectors_issued, sectors);
+            }
+            Operation::Write => {
+                take(&mut self.writes_issued, 1);
+                take(&mut self.write_sectors_issued, sectors);
+                take(&mut self.fua_commands, u64::from(event.flags.fua()));
+            }
+            Operation::Flush => take(&mut self.flush_commands, 1),
+            _ => {}
+        }
+        let is_of = |step: &Step| step.sector == event.sector && step.operation == event.flags.operation;
+        let Some(at) = self.steps.iter().rposition(is_of) else { return };
+        let Some(step) = self.steps.remove(at) else { return };
+        take(&mut self.sequential_requests, step.sequential);
+        take(&mut self.seek_sectors, step.seek_sectors);
+        // Those behind it went on from where it ended.
+        if at == self.steps.len() {
+            self.request_end = step.before;
         }
     }
 
@@ -193,5 +245,37 @@ mod tests {
         assert_eq!((counts.preflush_writes, counts.fua_writes, counts.merges), (1, 1, 1));
         assert_eq!((counts.sequential_bios, counts.sequential_requests, counts.seek_sectors), (2, 0, 84));
         assert_eq!((counts.merge_ratio(), counts.bytes_written()), (Some(2.5), 18 * 512));
+    }
+
+    #[test]
+    fn a_request_that_was_given_back_counts_once() {
+        let issue = |letters: &str, sector: u64| event(Action::Issue, letters, sector, 8);
+        let back = |letters: &str, sector: u64| event(Action::Requeue, letters, sector, 8);
+        let mut once = Counts::default();
+        let mut often = Counts::default();
+        let flush = |action: Action| event(action, "FF", 0, 0);
+        let order = [issue("WS", 0), issue("WFS", 8), issue("R", 100), issue("R", 108), flush(Action::Issue)];
+        order.iter().for_each(|event| once.add(event, None));
+        for event in order {
+            often.add(&event, None);
+            for _ in 0..3 {
+                let letters = event.flags.to_string();
+                let given_back = match event.sectors {
+                    0 => flush(Action::Requeue),
+                    _ => back(&letters, event.sector),
+                };
+                often.add(&given_back, None);
+                often.add(&event, None);
+            }
+        }
+        assert_eq!(often.requeues, 15);
+        often.requeues = 0;
+        assert_eq!(often, once);
+        assert_eq!((once.writes_issued, once.fua_commands, once.sequential_requests), (2, 1, 2));
+        // One whose issue was before the trace.
+        let mut late = Counts::default();
+        late.add(&back("R", 64), None);
+        late.add(&issue("R", 64), None);
+        assert_eq!((late.reads_issued, late.seek_sectors), (1, 0));
     }
 }
