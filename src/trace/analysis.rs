@@ -328,6 +328,7 @@ impl OneDevice {
             reads: self.times.of(&Class::READS),
             writes: self.times.of(&Class::WRITES),
             unfinished: self.in_flight.unfinished() + self.in_flight.given_up,
+            unfinished_beside_another: self.in_flight.unfinished_beside_another(),
             without_issue: self.orphans,
             audit,
             counts: self.counts,

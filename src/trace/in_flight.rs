@@ -40,6 +40,8 @@ pub(super) struct Bio {
     pub(super) data_ns: u64,
     /// When it was queued at the latest: bios that only ask for a flush look alike, and it may be any of those in flight.
     pub(super) latest_ns: u64,
+    /// Another one with the same sectors was in flight when it was queued.
+    beside: bool,
 }
 
 impl Bio {
@@ -65,6 +67,8 @@ struct Request {
     /// How many reads and writes had been issued with it.
     number: u64,
     served: Served,
+    /// Another one with the same sectors was in flight when it was issued.
+    beside: bool,
 }
 
 /// A request that has completed, with its times.
@@ -121,6 +125,7 @@ impl InFlight {
             cut: false,
             data_ns: 0,
             latest_ns: event.time_ns,
+            beside: self.bios.at(event.sector).any(|older| older.flags.operation == event.flags.operation),
         };
         let mut is_beside = false;
         if event.sectors > 0 {
@@ -174,7 +179,8 @@ impl InFlight {
         let inserted_ns = self.inserted(event);
         let served = Served { inserted_ns, issued_ns: event.time_ns };
         self.number += u64::from(operation.moves_data());
-        let request = Request { sectors: event.sectors, operation, number: self.number, served };
+        let beside = self.issued.at(event.sector).any(|older| older.operation == operation);
+        let request = Request { sectors: event.sectors, operation, number: self.number, served, beside };
         insert(&mut self.issued, event, request);
         if self.issued.len() > MOST {
             self.issued.clear();
@@ -283,6 +289,14 @@ impl InFlight {
     /// Bios and requests that are in flight.
     pub(super) fn unfinished(&self) -> u64 {
         (self.bios.len() + self.flush_bios.len() + self.awaiting.len()) as u64
+    }
+
+    /// Of what is in flight, what shared its sectors with another one. At the end of a trace an end was not seen for each of them, and those
+    /// behind it may have been taken one for another.
+    pub(super) fn unfinished_beside_another(&self) -> u64 {
+        let bios = self.bios.values().filter(|bio| bio.beside).count();
+        let requests = self.issued.values().filter(|request| request.beside).count();
+        bios.max(requests) as u64
     }
 
     /// Forgets everything: events are missing, and what comes may belong to others.
@@ -427,6 +441,22 @@ mod tests {
             queue(&mut all, time_ns, "WS", 500, 8);
         }
         assert!(all.write_beside_another);
+    }
+
+    #[test]
+    fn an_unseen_end_of_sectors_that_are_used_again_is_known() {
+        for (letters, lost, beside) in [("W", 2, 1), ("W", 9, 0), ("R", 1, 1), ("WM", 1, 0), ("W", 4, 0)] {
+            let mut all = InFlight::default();
+            for round in 0..5 {
+                let now = round * 10;
+                queue(&mut all, now, letters, 64, 8);
+                all.issue(&event(now + 1, letters, 64, 8));
+                if round != lost {
+                    all.complete(&event(now + 5, letters, 64, 8), false);
+                }
+            }
+            assert_eq!(all.unfinished_beside_another(), beside, "{letters}, {lost}");
+        }
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct DeviceSummary {
     pub writes: BTreeMap<Stage, Quantiles>,
     /// Bios whose end is not in the trace.
     pub unfinished: u64,
+    /// Of them those that had the sectors of another one in flight: the end of one may have been taken for that of the other.
+    pub unfinished_beside_another: u64,
     /// Completions whose issue is not in the trace.
     pub without_issue: u64,
     /// The audit of flushes.

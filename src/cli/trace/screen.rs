@@ -17,6 +17,7 @@ pub(super) fn text(summary: &Summary, form: Form, files: usize) -> String {
     let (totals, device) = (&summary.totals, &summary.device);
     let mut lines = folded(&format!("{}:", device.device), &head(totals, device, form, files));
     lines.extend(missing(totals));
+    lines.extend(mistakable(device));
     lines.extend(other_devices(totals, device));
     lines.push(String::new());
     lines.extend(latencies(device));
@@ -51,6 +52,20 @@ fn missing(totals: &Totals) -> impl Iterator<Item = String> {
         format!("MISSING {}, of which there is no record", counted(totals.unwritten_events, "event"))
     });
     lost.into_iter().chain(unwritten)
+}
+
+/// That a latency may lie between the beginning of one I/O and the end of another.
+fn mistakable(device: &DeviceSummary) -> Vec<String> {
+    let ends = device.unfinished_beside_another;
+    if ends == 0 {
+        return Vec::new();
+    }
+    let are = if ends == 1 { "is" } else { "are" };
+    let text = format!(
+        "{} {are} not in the trace, and I/Os with the same sectors overlapped: latencies may be of the wrong one",
+        counted(ends, "end")
+    );
+    folded("MISSING", &text)
 }
 
 fn other_devices(totals: &Totals, device: &DeviceSummary) -> Option<String> {
