@@ -8,7 +8,7 @@ use std::io::Read;
 
 use super::error::TraceError;
 use super::event::{Action, Comm, Device, Event};
-use super::flags::Flags;
+use super::flags::{Flags, Operation};
 use super::source::{Item, Lost, Names, Source};
 use super::text_lines::{Lines, Words, seconds, signed, task};
 
@@ -78,9 +78,16 @@ fn body(event: &mut Event, mut words: Words<'_>) -> Option<()> {
         return Some(());
     }
     let mut next = words;
-    if let Some(sector) = next.number() {
-        event.sector = sector;
+    // `18 (12 00 00 00)`, and `(12 00 00 00)` at its end: bytes and the command of a request that reads and writes no sectors.
+    let is_end = event.action == Action::Complete;
+    let number = next.number();
+    if number.is_some() {
         words = next;
+    }
+    if number.is_none() == is_end && words.rest().starts_with(b"(") {
+        event.flags.operation = Operation::Passthrough;
+    } else if let Some(sector) = number {
+        event.sector = sector;
         match next.word() {
             Some(b"+") => {
                 event.sectors = u32::try_from(next.number()?).ok()?;
@@ -214,6 +221,16 @@ mod tests {
         );
         assert_eq!(event("  7,1    1        0     0.765445094    24  D  FN [(null)]").action, Action::Issue);
         assert_eq!(event("  7,1    1        0     0.7 28976  U   N [(null)] 1").action, Action::Unplug);
+        for command in
+            ["D   R 18 (12 00 00 00) [dd]", "I   R 18 (12 00 00 00) [dd]", "C   R (12 00 00 00) [0]"]
+        {
+            let found = event(&format!("  8,0    0        5     0.000103000   100  {command}"));
+            assert_eq!((found.flags.operation, found.sector), (Operation::Passthrough, 0), "{command}");
+        }
+        assert_eq!(
+            event("  7,1    1        0     0.7    22  C WSM 8 ( 12) [0]").flags.operation,
+            Operation::Write
+        );
         assert_eq!(event("  8,0    1        0     0.7 28976  A  WS 100 + 8 <- (8,1) 36").sector, 100);
     }
 
