@@ -3,11 +3,14 @@
 //! Enters: patterns as written, then lines. Leaves: a sample for each pattern, or why there is none. A pattern that matches several
 //! times gives the last match: tools print their summary last. It must not know whose lines they are.
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Metric, Sample};
 use crate::units::{Better, Unit};
+
+/// Most characters of a number that are shown.
+const MOST_SHOWN: usize = 40;
 
 /// `--metric name=REGEX[:unit][:higher|lower]`: the first capture group is the value. `name?=…`: it may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,7 +71,40 @@ impl<'a> Patterns<'a> {
 struct Wanted<'a> {
     pattern: &'a MetricPattern,
     regex: Regex,
-    last: Option<String>,
+    /// Its text, or that it was cut short.
+    last: Option<Result<String, String>>,
+}
+
+/// The number that a pattern finds in a line.
+///
+/// # Errors
+/// A sentence: it took the beginning of a longer number.
+pub(crate) fn number_in<'l>(
+    pattern: &MetricPattern,
+    found: &Captures<'l>,
+    line: &'l str,
+) -> Option<Result<&'l str, String>> {
+    let (whole, group) = (found.get(0)?, found.get(1)?);
+    let behind = &line[group.end()..];
+    let mut next = behind.chars();
+    let first = next.next();
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let goes_on = match first {
+        // A pattern that has commas behind its number knows them.
+        Some(',') => is_digit(next.next()) && (whole.end() == group.end() || !pattern.regex.contains(',')),
+        Some('e' | 'E') => {
+            let digits = next.as_str();
+            is_digit(digits.strip_prefix(['+', '-']).unwrap_or(digits).chars().next())
+        }
+        _ => is_digit(first),
+    };
+    if !goes_on || !group.as_str().ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Some(Ok(group.as_str()));
+    }
+    let number = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | ',' | '+' | '-');
+    let all: String = line[group.start()..].chars().take_while(number).take(MOST_SHOWN).collect();
+    let (name, taken) = (&pattern.metric.name, group.as_str());
+    Some(Err(format!("metric '{name}': the pattern took '{taken}' of '{all}'")))
 }
 
 fn no_group(name: &str, regex: &str) -> String {
@@ -94,8 +130,11 @@ impl Wanted<'_> {
     }
 
     fn look_at_piece(&mut self, line: &str) {
-        if let Some(group) = self.regex.captures_iter(line).filter_map(|found| found.get(1)).last() {
-            self.last = Some(group.as_str().to_owned());
+        let number = |found: Captures<'_>| {
+            number_in(self.pattern, &found, line).map(|number| number.map(str::to_owned))
+        };
+        if let Some(number) = self.regex.captures_iter(line).filter_map(number).last() {
+            self.last = Some(number);
         }
     }
 
@@ -104,7 +143,7 @@ impl Wanted<'_> {
         let Some(text) = &self.last else {
             return Err(format!("metric '{name}' was not found: no line of {whose} matches '{regex}'"));
         };
-        let value = self.pattern.value(text)?;
+        let value = self.pattern.value(text.as_ref().map_err(Clone::clone)?)?;
         Ok(Sample { metric: self.pattern.metric.clone(), value })
     }
 }
@@ -238,6 +277,37 @@ mod tests {
         assert_eq!((samples.iter().map(|s| s.value).collect::<Vec<_>>(), missing), (vec![3.0, 7.0], None));
         wanted.look_at("done: 4");
         assert_eq!(wanted.samples("the output").0[0].value, 4.0, "the last line counts");
+    }
+
+    #[test]
+    fn a_number_is_not_cut_short() {
+        let taken = |pattern: &str, line: &str| {
+            let patterns = [MetricPattern::parse(&format!("x={pattern}")).unwrap()];
+            let mut wanted = Patterns::of(&patterns).unwrap();
+            wanted.look_at(line);
+            let (samples, missing) = wanted.samples("the output");
+            samples.first().map(|sample| sample.value).ok_or(missing.unwrap_or_default())
+        };
+        for (pattern, line, all) in [
+            ("tps ([0-9.]+)", "tps 1,234.5", "'1' of '1,234.5'"),
+            ("tps ([0-9.]+)", "tps 12,5 s", "'12' of '12,5'"),
+            ("tps ([0-9.]+)", "tps 1.5e+06", "'1.5' of '1.5e+06'"),
+            ("tps ([0-9.]+)", "tps 3E9", "'3' of '3E9'"),
+            ("tps ([0-9])", "tps 17", "'1' of '17'"),
+            ("tps ([0-9.]+).*ms", "tps 1,234.5 in 7 ms", "'1' of '1,234.5'"),
+        ] {
+            let error = taken(pattern, line).unwrap_err();
+            assert_eq!(error, format!("metric 'x': the pattern took {all}"), "{line}");
+        }
+        for (pattern, line, value) in [
+            ("tps ([0-9.]+)", "tps 12, 5 s", 12.0),
+            ("tps ([0-9.]+)", "tps 12ms", 12.0),
+            ("tps ([0-9.]+)", "tps 12each", 12.0),
+            ("tps ([0-9]+),", "tps 12,15", 12.0),
+            ("tps ([0-9.e+]+)", "tps 1.5e+06", 1.5e6),
+        ] {
+            assert_eq!(taken(pattern, line), Ok(value), "{line}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub use filesystem::{Filesystem, FilesystemDescriptor, LogDevice, Mkfs, Smallest
 pub use fs_mark::outcomes_from_fs_mark;
 pub use known_program::{KNOWN_PROGRAMS, KnownProgram};
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};
+pub(crate) use metric_pattern::number_in;
 pub use metric_pattern::{MetricPattern, Patterns};
 pub use observers::{
     CountedEvent, OBSERVERS, OR_A_TRACEPOINT, ObserverRow, in_order, is_observer, is_tracepoint,

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
-use crate::catalog::{KnownProgram, MetricPattern};
+use crate::catalog::{KnownProgram, MetricPattern, number_in};
 use crate::record::{HostFacts, Metric};
 
 /// What the names of facts begin with that say what the program was asked for.
@@ -103,8 +103,9 @@ impl<'p> Reader<'p> {
             now.asked.push(((*name).to_owned(), value.as_str().to_owned()));
         }
         for (pattern, regex) in &self.wanted {
-            let Some(text) = regex.captures(line).and_then(|groups| groups.get(1)) else { continue };
-            let value = pattern.value(text.as_str())?;
+            let found = regex.captures(line).and_then(|found| number_in(pattern, &found, line));
+            let Some(text) = found else { continue };
+            let value = pattern.value(text?)?;
             if now.values.iter().any(|(known, _)| known.name == pattern.metric.name) {
                 // What was asked of the program once holds for all that it prints.
                 let asked = now.asked.clone();
@@ -154,5 +155,8 @@ mod tests {
         let error = Reader::new(None, &patterns).unwrap().read("a\nx is slow\n").unwrap_err();
         assert_eq!(error.0, 2);
         assert!(error.1.contains("'slow'"), "{}", error.1);
+        let patterns = [MetricPattern::parse("tps=tps ([0-9.]+)").unwrap()];
+        let error = Reader::new(None, &patterns).unwrap().read("tps 7\ntps 1,234.5\n").unwrap_err();
+        assert_eq!(error, (2, "metric 'tps': the pattern took '1' of '1,234.5'".to_owned()));
     }
 }
