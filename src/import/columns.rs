@@ -33,6 +33,8 @@ pub struct ValueColumn {
     /// The good direction.
     pub better: Better,
     said: bool,
+    /// The direction was written.
+    written: Option<Better>,
     /// The unit was written.
     unit_said: bool,
 }
@@ -84,25 +86,69 @@ const NEITHER: [&str; 19] = [
     "stddev", "stdev", "std", "dev", "sd", "cv", "err", "error", "errors", "failed", "dropped", "drop",
     "drops", "loss", "lost", "miss", "misses", "retries", "rate",
 ];
-/// What is counted a second by columns called `mb_sec`.
-const AMOUNTS: [&str; 7] = ["kb", "mb", "gb", "kib", "mib", "gib", "ops"];
+/// What is counted a second by columns called `mb_sec` and `files_s`.
+const AMOUNTS: [&str; 31] = [
+    "kb", "mb", "gb", "kib", "mib", "gib", "bytes", "kbytes", "mbytes", "gbytes", "bit", "bits", "kbit",
+    "mbit", "gbit", "ops", "io", "ios", "iops", "req", "reqs", "requests", "files", "tx", "trans",
+    "transactions", "rows", "pages", "msgs", "events", "queries",
+];
+/// How [`SUFFIXES`] spell an amount a second; of other amounts it is `per_s`.
+const A_SECOND: [(&str, &str); 16] = [
+    ("b", "b_s"),
+    ("bytes", "b_s"),
+    ("kb", "kb_s"),
+    ("kbytes", "kb_s"),
+    ("mb", "mb_s"),
+    ("mbytes", "mb_s"),
+    ("gb", "gb_s"),
+    ("gbytes", "gb_s"),
+    ("kib", "kib_s"),
+    ("mib", "mib_s"),
+    ("gib", "gib_s"),
+    ("ops", "ops_s"),
+    ("kbit", "kbps"),
+    ("mbit", "mbps"),
+    ("gbit", "gbps"),
+    ("per", "per_s"),
+];
+/// Endings of times and of rates alike: the word before them tells.
+const BARE_SECONDS: [&str; 2] = ["s", "sec"];
+/// Endings that say a unit and not what is better: hits and misses are bytes and per cent.
+const NEUTRAL: [&str; 3] = ["bytes", "pct", "percent"];
+/// What is spent, besides [`LOWER`].
+const SPENT: [&str; 17] = [
+    "runtime", "walltime", "wall", "real", "cpu", "usr", "user", "sys", "system", "wait", "waited", "delay",
+    "cost", "mem", "memory", "rss", "seconds",
+];
+/// Words that say which of many values it is.
+const OF_MANY: [&str; 10] =
+    ["avg", "average", "mean", "median", "min", "max", "total", "sum", "worst", "best"];
 
 /// A column's name as [`SUFFIXES`] are written: `Throughput (MB/s)` and `throughput_mb_per_sec` are `throughput_mb_s`.
 fn plain(name: &str) -> String {
     let spelt = name.to_lowercase().replace('/', " per ").replace('%', " pct ");
-    let mut words: Vec<&str> =
+    let words: Vec<&str> =
         spelt.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    if let [.., before, last @ ("s" | "sec" | "second")] = words.as_mut_slice()
-        && (*before == "per" || AMOUNTS.contains(before))
-    {
-        *last = "s";
+    let of = |before: &[&str], amount: &str| {
+        let known = A_SECOND.iter().find(|(spelt, _)| *spelt == amount);
+        let last = known.map_or_else(|| format!("{amount}_per_s"), |(_, rate)| (*rate).to_owned());
+        before.iter().copied().chain([last.as_str()]).collect::<Vec<&str>>().join("_")
+    };
+    match words.as_slice() {
+        [before @ .., amount, "per", "s" | "sec" | "second"] => of(before, amount),
+        [before @ .., amount, "s" | "sec" | "second"] if *amount == "per" || AMOUNTS.contains(amount) => {
+            of(before, amount)
+        }
+        _ => words.join("_"),
     }
-    if let [.., amount, "per", "s"] = words.as_slice()
-        && (AMOUNTS.contains(amount) || *amount == "b")
-    {
-        words.remove(words.len() - 2);
-    }
-    words.join("_")
+}
+
+/// Whether a number of seconds behind these words is a time: `runtime_s`, `latency_p99_s`, `s`.
+fn takes_time(before: &str) -> bool {
+    let is_quantile = |word: &str| word.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
+    let mut words = before.split('_').filter(|word| !word.is_empty());
+    let last = words.rfind(|word| !OF_MANY.contains(word) && !is_quantile(word));
+    last.is_none_or(|word| LOWER.contains(&word) || SPENT.contains(&word))
 }
 
 /// What is better by a word of a plain name, where its words agree.
@@ -151,13 +197,22 @@ impl ValueColumn {
                 let guessed = ValueColumn::guessed(name);
                 let (better, said) =
                     if is_known { (unit.usual_better(), true) } else { (guessed.better, guessed.said) };
-                ValueColumn { column: (*name).to_owned(), unit, factor, better, said, unit_said: true }
+                ValueColumn {
+                    column: (*name).to_owned(),
+                    unit,
+                    factor,
+                    better,
+                    said,
+                    written: None,
+                    unit_said: true,
+                }
             }
             _ => return bad(format!("'{spec}' has too many ':'")),
         };
         if let Some(better) = better {
             column.better = better;
             column.said = true;
+            column.written = Some(better);
         }
         Ok(column)
     }
@@ -171,22 +226,59 @@ impl ValueColumn {
         };
         let longest =
             SUFFIXES.iter().filter(|(suffix, ..)| fits(suffix)).max_by_key(|(suffix, ..)| suffix.len());
-        let by_word = better_by_word(&plain);
-        let (unit, better) = match longest {
-            Some((_, "", better)) => (Unit::Count, *better),
-            Some((_, unit, better)) => (Unit::Other((*unit).to_owned()), *better),
-            None => (Unit::Count, by_word.unwrap_or(Better::Lower)),
+        let before = |suffix: &str| plain.strip_suffix(suffix).unwrap_or_default();
+        // `files_s` may be seconds and a rate.
+        let longest =
+            longest.filter(|(suffix, ..)| !BARE_SECONDS.contains(suffix) || takes_time(before(suffix)));
+        let has = |words: &[&str]| plain.split('_').any(|word| words.contains(&word));
+        let (unit, by_suffix) = match longest {
+            Some((suffix, unit, _)) if NEUTRAL.contains(suffix) => {
+                (*unit, has(&SPENT).then_some(Better::Lower))
+            }
+            Some((_, unit, better)) => (*unit, Some(*better)),
+            None => ("", None),
         };
-        let said = longest.is_some() || by_word.is_some();
-        ValueColumn { column: name.to_owned(), unit, factor: 1.0, better, said, unit_said: false }
+        // More failures a second are hardly better.
+        let is_doubtful =
+            by_suffix == Some(Better::Higher) && NEITHER.iter().any(|word| *word != "rate" && has(&[*word]));
+        let (better, said) = match (by_suffix, better_by_word(&plain)) {
+            (Some(suffix), Some(word)) => (suffix, suffix == word),
+            (Some(suffix), None) => (suffix, !is_doubtful),
+            (None, Some(word)) => (word, true),
+            (None, None) => (Better::Lower, false),
+        };
+        let unit = if unit.is_empty() { Unit::Count } else { Unit::Other(unit.to_owned()) };
+        ValueColumn {
+            column: name.to_owned(),
+            unit,
+            factor: 1.0,
+            better,
+            said,
+            written: None,
+            unit_said: false,
+        }
     }
 
-    /// The same with the unit of another column, unless it has one of its own.
-    pub(super) fn with_unit_of(&self, other: &ValueColumn) -> ValueColumn {
-        match self.unit_said || !other.unit_said {
+    /// The same with unit and direction of another column, unless it has a unit of its own, and with this direction if one is written.
+    pub(super) fn like(&self, other: &ValueColumn, written: Option<Better>) -> ValueColumn {
+        let mut column = match self.unit_said {
             true => self.clone(),
             false => ValueColumn { column: self.column.clone(), ..other.clone() },
+        };
+        if let Some(better) = written {
+            (column.better, column.said) = (better, true);
         }
+        column
+    }
+
+    /// The direction that was written behind its name.
+    pub(super) fn written_better(&self) -> Option<Better> {
+        self.written
+    }
+
+    /// A unit or a direction was written behind its name.
+    pub(super) fn is_more_than_a_name(&self) -> bool {
+        self.unit_said || self.written.is_some()
     }
 
     /// A unit was written for it.
@@ -260,7 +352,18 @@ mod tests {
             ("mb_sec", "MB/s", Better::Higher),
             ("write.mib_per_s", "MiB/s", Better::Higher),
             ("elapsed.sec", "s", Better::Lower),
-            ("b_sec", "s", Better::Lower),
+            ("lock wait sec", "s", Better::Lower),
+            ("latency_p99_s", "s", Better::Lower),
+            ("avg_s", "s", Better::Lower),
+            ("bw_bytes", "B", Better::Higher),
+            ("throughput_bytes", "B", Better::Higher),
+            ("files_s", "/s", Better::Higher),
+            ("req_s", "/s", Better::Higher),
+            ("iops_s", "/s", Better::Higher),
+            ("bytes_sec", "B/s", Better::Higher),
+            ("rw_mbytes_s", "MB/s", Better::Higher),
+            ("mbit_s", "Mbps", Better::Higher),
+            ("transfer_rate_mb_s", "MB/s", Better::Higher),
             ("B/s", "B/s", Better::Higher),
             ("CPU %", "%", Better::Lower),
             ("qps", "/s", Better::Higher),
@@ -284,9 +387,19 @@ mod tests {
             ("drop_rate", None),
             ("iops_lost", None),
             ("time_rate", None),
+            ("b_sec", None),
+            ("things_s", None),
+            ("bw_s", Some(Better::Higher)),
         ] {
             let column = ValueColumn::guessed(name);
             assert_eq!((column.said.then_some(column.better), column.unit), (better, Unit::Count), "{name}");
+        }
+        // The unit is known, and nobody knows what is better.
+        for (name, unit) in
+            [("hit_pct", "%"), ("cached_bytes", "B"), ("latency_mb_s", "MB/s"), ("errors_per_s", "/s")]
+        {
+            let column = ValueColumn::guessed(name);
+            assert_eq!((column.unit, column.said), (Unit::Other(unit.to_owned()), false), "{name}");
         }
         let unknown = ValueColumn::guessed("vanilla");
         assert_eq!((unknown.unit, unknown.said), (Unit::Count, false));

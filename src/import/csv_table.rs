@@ -76,6 +76,11 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn column(&self, name: &str) -> Result<usize, ImportError> {
+        let times = self.headers.iter().filter(|header| *header == name).count();
+        if times > 1 {
+            let column = name.to_owned();
+            return Err(ImportError::new(self.origin, Problem::SameColumns { column, times }));
+        }
         self.headers.iter().position(|header| header == name).ok_or_else(|| {
             let nearest = nearest(name, self.headers.iter().map(String::as_str));
             let problem =
@@ -129,6 +134,14 @@ fn long(
         marks.put(record, &mut observation);
         if let Some(at) = arm_at {
             let arm = record.get(at).unwrap_or("");
+            if arm.is_empty() {
+                if values.iter().all(|(at, ..)| record.get(*at).unwrap_or("").is_empty()) {
+                    continue;
+                }
+                let (what, reason) = (table.headers[at].clone(), "which names no arm");
+                let problem = Problem::Value { what, text: String::new(), reason };
+                return Err(ImportError::at(table.origin, *line, problem));
+            }
             arms.insert(arm);
             if arms.len() > MOST_ARMS {
                 let column = table.headers[at].clone();
@@ -221,6 +234,15 @@ fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Vec<ValueColumn>, Metr
             "--arm-columns needs a column for each of at least two arms".to_owned(),
         ));
     };
+    let written: Vec<(&str, Better)> =
+        group.iter().filter_map(|column| Some((column.column.as_str(), column.written_better()?))).collect();
+    if let [(one, better), others @ ..] = written.as_slice()
+        && let Some((other, _)) = others.iter().find(|(_, of_other)| of_other != better)
+    {
+        return Err(Problem::BadColumns(format!(
+            "--arm-columns: '{one}' and '{other}' have different directions; one behind any of the columns holds for all of them"
+        )));
+    }
     // What is said behind the last column holds for the group.
     if let Some(one) = group.iter().find(|column| column.has_unit() && !last.has_unit()) {
         return Err(Problem::BadColumns(format!(
@@ -228,7 +250,6 @@ fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Vec<ValueColumn>, Metr
             one.column, last.column
         )));
     }
-    let in_unit: Vec<ValueColumn> = group.iter().map(|column| column.with_unit_of(last)).collect();
     let shared = first
         .column
         .char_indices()
@@ -241,8 +262,16 @@ fn arms_of(group: &[ValueColumn]) -> Result<(Vec<String>, Vec<ValueColumn>, Metr
     let labels =
         group.iter().map(|column| column.column[..column.column.len() - shared.len()].to_owned()).collect();
     let name = if shared.is_empty() { "value" } else { &shared[1..] };
-    let metric = Metric::new("", name, last.unit.clone(), last.better);
-    Ok((labels, in_unit, metric))
+    // The metric's own name tells more than that of a column, which begins with the arm's.
+    let named = ValueColumn::guessed(name);
+    let by_name =
+        !shared.is_empty() && !last.has_unit() && (named.better_is_said() || !last.better_is_said());
+    let like = if by_name { &named } else { last };
+    let better = written.first().map(|(_, better)| *better);
+    let group: Vec<ValueColumn> = group.iter().map(|column| column.like(like, better)).collect();
+    let decides = &group[group.len() - 1];
+    let metric = Metric::new("", name, decides.unit.clone(), decides.better);
+    Ok((labels, group, metric))
 }
 
 fn note_unsaid(column: &ValueColumn, metric: &str, batch: &mut Batch) {
@@ -309,131 +338,5 @@ fn note_undeclared(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::clusters::Clusters;
-    use super::*;
-
-    fn columns(arm: Option<&str>, rows: &[&str], values: &[&str]) -> Columns {
-        Columns {
-            arm: arm.map(str::to_owned),
-            rows: rows.iter().map(|row| (*row).to_owned()).collect(),
-            values: values.iter().map(|value| ValueColumn::parse_spec(value).unwrap()).collect(),
-            ..Columns::default()
-        }
-    }
-
-    fn spec(list: &[&str]) -> Vec<ValueColumn> {
-        list.iter().map(|column| ValueColumn::parse_spec(column).unwrap()).collect()
-    }
-
-    const LONG: &str =
-        "size,arm,threads,run,kb_s\n4k,a,1,1,10\n4k,b,1,1,20\n4k,a,2,2,11\n4k,b,2,2,21\n4k,b,2,3,\n";
-
-    #[test]
-    fn long_form_and_what_varies_undeclared() {
-        let mut batch = Batch::default();
-        read(LONG, "t", (0, 1), &columns(Some("arm"), &["size"], &["kb_s"]), &mut batch).unwrap();
-        assert_eq!(batch.observations.len(), 5);
-        assert_eq!(batch.observations[1].arm.as_deref(), Some("b"));
-        assert_eq!(batch.observations[1].values, [(0, 20.0)]);
-        assert!(batch.observations[4].values.is_empty());
-        assert_eq!(
-            batch.notes,
-            ["column 'threads' varies inside a row (1, 2): --row threads would keep its values apart, \
-                --cluster threads would judge by them"]
-        );
-    }
-
-    #[test]
-    fn wide_form_has_an_arm_a_column() {
-        let text = "state;old_mib_s;new_mib_s;old_s;new_s\nx;1;2;3;4\n";
-        let wanted = Columns {
-            rows: vec!["state".to_owned()],
-            arm_columns: vec![spec(&["old_mib_s", "new_mib_s"]), spec(&["old_s", "new_s"])],
-            ..Columns::default()
-        };
-        let mut batch = Batch::default();
-        read(text, "t", (0, 1), &wanted, &mut batch).unwrap();
-        let [old, new] = batch.observations.as_slice() else { panic!("two arms") };
-        assert_eq!((old.arm.as_deref(), new.arm.as_deref()), (Some("old"), Some("new")));
-        assert_eq!(
-            (old.values.as_slice(), new.values.as_slice()),
-            (&[(0, 1.0), (1, 3.0)][..], &[(0, 2.0), (1, 4.0)][..])
-        );
-        assert_eq!(batch.metrics[0].name, "mib_s");
-        assert_eq!(batch.metrics[1].better, Better::Lower);
-    }
-
-    #[test]
-    fn marks_and_times_are_read_in_both_forms() {
-        let text = "boot,time,date,old_s,new_s\n1,1700000000,2023-11-14 22:13:20,1,2\n2,1700000060,2023-11-14 22:14:20,1,2\n";
-        let wide = Columns { arm_columns: vec![spec(&["old_s", "new_s"])], ..Columns::default() };
-        let long = columns(Some("boot"), &[], &["new_s"]);
-        let marks = |columns: &Columns| {
-            let mut batch = Batch::default();
-            read(text, "t", (0, 1), columns, &mut batch).unwrap();
-            let last = batch.observations.pop().unwrap();
-            (last.marks.iter().map(|(name, label)| format!("{name} {label}")).collect(), last.started_unix_ns)
-        };
-        let second: (Vec<String>, u64) = (vec!["boot 2".to_owned()], 1_700_000_060_000_000_000);
-        assert_eq!(marks(&wide), second);
-        // A column of arms is no mark; `date` has a clock here and is no day.
-        assert_eq!(marks(&long), (Vec::new(), second.1));
-        let date = Columns { clusters: Clusters::By("date".to_owned()), ..wide };
-        assert_eq!(marks(&date), (vec!["date 2023-11-14 22:14:20".to_owned()], 0));
-        let taken = Columns { clusters: Clusters::By("new_s".to_owned()), ..date };
-        let error = read(text, "t", (0, 1), &taken, &mut Batch::default()).unwrap_err();
-        assert!(error.to_string().contains("cannot be the cluster as well"), "{error}");
-    }
-
-    #[test]
-    fn arms_without_a_shared_name_are_the_whole_columns() {
-        let (labels, _, metric) = arms_of(&spec(&["vanilla", "patched:lower"])).unwrap();
-        assert_eq!(
-            (labels, metric.name),
-            (vec!["vanilla".to_owned(), "patched".to_owned()], "value".to_owned())
-        );
-        assert!(arms_of(&spec(&["alone"])).is_err());
-        // A unit behind the last column is that of each; one behind another is a mistake.
-        let (_, group, metric) = arms_of(&spec(&["old", "new:ms"])).unwrap();
-        assert_eq!((group[0].factor, group[1].factor, metric.unit), (1e6, 1e6, Unit::Nanoseconds));
-        assert!(arms_of(&spec(&["old:ms", "new"])).is_err());
-    }
-
-    #[test]
-    fn errors_say_what_would_be_right() {
-        for (columns, text, words) in [
-            (
-                columns(Some("arms"), &[], &["kb_s"]),
-                LONG,
-                "t: there is no column 'arms'; the nearest is 'arm'; its columns are size",
-            ),
-            (
-                columns(Some("arm"), &[], &[]),
-                LONG,
-                "t is a table (CSV): say which columns hold results with --value",
-            ),
-            (
-                columns(None, &[], &["kb_s"]),
-                LONG,
-                "t is a table (CSV): say which column tells the arms apart",
-            ),
-            (
-                columns(Some("arm"), &[], &["kb_s"]),
-                "arm,kb_s\na,1\nb,2,3\n",
-                "t, line 3: this row has 3 fields",
-            ),
-            (columns(Some("arm"), &[], &["kb_s"]), "arm,kb_s\na,1\nb,NaN\n", "t, line 3: kb_s is 'NaN'"),
-            (
-                columns(Some("arm"), &[], &["kb_s"]),
-                "arm,kb_s\na,-1\n",
-                "t, line 2: kb_s is '-1', which cannot be negative",
-            ),
-            (columns(Some("arm"), &[], &["kb_s"]), "arm,kb_s\n", "t holds no results"),
-        ] {
-            let error = read(text, "t", (0, 1), &columns, &mut Batch::default()).unwrap_err();
-            assert!(error.to_string().starts_with(words), "{error}");
-            assert!(error.hint().is_some());
-        }
-    }
-}
+#[path = "csv_table_tests.rs"]
+mod tests;

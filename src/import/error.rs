@@ -64,6 +64,9 @@ pub enum Problem {
     /// What fio prints for people.
     #[error("this is fio's text for people, which is not read")]
     FioText,
+    /// What fio prints with `--minimal`.
+    #[error("this is fio's terse format, which is not read")]
+    FioTerse,
     /// fio's JSON, damaged.
     #[error("fio JSON: {0}")]
     Fio(#[source] FioJsonError),
@@ -113,6 +116,14 @@ pub enum Problem {
         nearest: Option<String>,
         /// All columns.
         columns: Vec<String>,
+    },
+    /// A column of which there are several.
+    #[error("{times} columns are called '{column}'")]
+    SameColumns {
+        /// What was asked for.
+        column: String,
+        /// How many there are.
+        times: usize,
     },
     /// A table without the flags that say what its columns are.
     #[error("is a table (CSV): {missing}; its columns are {}", .columns.join(", "))]
@@ -244,7 +255,9 @@ impl ImportError {
                     tool_names()
                 ));
             }
-            Problem::FioText => "run fio with --output-format=json (or json+ for histograms)",
+            Problem::FioText | Problem::FioTerse => {
+                "run fio with --output-format=json (or json+ for histograms)"
+            }
             Problem::Fio(error) => error.hint(),
             Problem::Tool(_) => "run the tool again, or leave the file out",
             Problem::Json { .. } => "write it again with the tool's own JSON export, or leave the file out",
@@ -252,6 +265,7 @@ impl ImportError {
             Problem::Value { .. } => "correct the value, or leave the file out",
             Problem::Fields { .. } => "quote fields that contain the separator",
             Problem::NoColumn { .. } => "names are as in the header, upper and lower case alike count",
+            Problem::SameColumns { .. } => "rename all but one of them in the header",
             Problem::ColumnsNotSaid { .. } => {
                 "--arm COL --row COL,COL --value COL:higher when a column names the arm; --arm-columns COL,COL:higher when each arm has a column"
             }
