@@ -1,19 +1,16 @@
 //! Observations → a [`Run`]: names of arms and levels become indices, repeats of a cell become rounds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::record::{
-    Cell, Design, Factor, HostFacts, Metric, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
+    Cell, Design, Factor, Metric, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
 };
 
 use super::clusters::{self, Clusters};
 use super::error::{ImportError, Problem};
-use super::fio::OPTION;
 use super::go_benchmark::{self, PACKAGE};
-use super::hyperfine;
 use super::observation::{Batch, Observation};
-use super::pace;
-use super::printed::ASKED;
+use super::{hyperfine, option_rows, pace, starved};
 
 /// What the request says about the run itself.
 #[derive(Default)]
@@ -34,14 +31,15 @@ pub(super) struct Frame {
 }
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
+    starved::fill(&mut batch);
     let mut only = std::mem::take(&mut batch.only_sections);
     only.append(&mut drop_single_job_names(&mut batch, &frame.labels));
     let asked = frame.primary.as_deref().map(|text| without_sections(text, &only, &batch.metrics));
     let primary = asked.or_else(|| pace::primary(&batch));
-    option_rows(&mut batch);
-    go_benchmark::without_processors(&mut batch);
+    option_rows::settle(&mut batch, &frame.labels);
+    go_benchmark::settle(&mut batch, &frame.clusters);
     if frame.has_hyperfine {
-        hyperfine::without_single_commands(&mut batch);
+        hyperfine::settle(&mut batch);
     }
     let origin = frame.labels.join(", ");
     if batch.observations.iter().all(|observation| observation.values.is_empty()) {
@@ -234,18 +232,7 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) -> BTreeSet<Strin
         );
         batch.notes.push(note);
     }
-    let mut merged = Batch::default();
-    merged.notes = std::mem::take(&mut batch.notes);
-    merged.factor = batch.factor.take();
-    merged.so_far = batch.so_far;
-    merged.ordered = std::mem::take(&mut batch.ordered);
-    merged.guessed = std::mem::take(&mut batch.guessed);
-    merged.processors = std::mem::take(&mut batch.processors);
-    let at: Vec<u32> = batch
-        .metrics
-        .iter()
-        .map(|metric| merged.metric(&Metric { job: String::new(), ..metric.clone() }))
-        .collect();
+    let at = batch.without_jobs();
     for observation in &mut batch.observations {
         for (metric, _) in &mut observation.values {
             *metric = at[*metric as usize];
@@ -257,9 +244,6 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) -> BTreeSet<Strin
             series.job.clear();
         }
     }
-    merged.observations = std::mem::take(&mut batch.observations);
-    merged.facts = std::mem::take(&mut batch.facts);
-    *batch = merged;
     names
 }
 
@@ -278,42 +262,4 @@ pub(super) fn without_sections(primary: &str, only: &BTreeSet<String>, metrics: 
         }
     }
     wishes.join(",")
-}
-
-/// The rest of the name of a fact that says what a program was asked for.
-fn asked_for(name: &str) -> Option<&str> {
-    name.strip_prefix(OPTION).or_else(|| name.strip_prefix(ASKED)).filter(|_| name != "fio.version")
-}
-
-/// fio options, and what another program says it was asked for, that vary inside an input become rows: files of different block sizes are not repeats of each other.
-fn option_rows(batch: &mut Batch) {
-    let mut used: BTreeSet<(usize, u32)> = BTreeSet::new();
-    for observation in &batch.observations {
-        if let Some(facts) = observation.facts {
-            used.insert((observation.side, facts));
-        }
-    }
-    let names: BTreeSet<&str> =
-        batch.facts.iter().flat_map(HostFacts::names).filter(|name| asked_for(name).is_some()).collect();
-    let varies = |name: &str| {
-        let mut first: BTreeMap<usize, Option<&str>> = BTreeMap::new();
-        used.iter().any(|(side, facts)| {
-            let value = batch.facts[*facts as usize].get(name);
-            *first.entry(*side).or_insert(value) != value
-        })
-    };
-    let varying: Vec<String> = names.into_iter().filter(|name| varies(name)).map(str::to_owned).collect();
-    if varying.is_empty() {
-        return;
-    }
-    for observation in &mut batch.observations {
-        let facts = observation.facts.map(|facts| &batch.facts[facts as usize]);
-        for name in &varying {
-            let value = facts.and_then(|facts| facts.get(name)).unwrap_or("");
-            observation.rows.push((asked_for(name).unwrap_or(name).to_owned(), value.to_owned()));
-        }
-    }
-    for facts in &mut batch.facts {
-        facts.retain(|name| !varying.iter().any(|one| one == name));
-    }
 }

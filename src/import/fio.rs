@@ -15,7 +15,7 @@ const OUTPUTS: [&str; 11] = [
     "write_hist_log", "write_iolog", "description", "filename_format",
 ];
 /// Where it was done: files of several places may be repeats, and arms that differ in it are told.
-const PLACES: [&str; 2] = ["filename", "directory"];
+pub(super) const PLACES: [&str; 2] = ["filename", "directory"];
 
 pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
     let trials = outcome_from_fio_json(text).map_err(|error| {

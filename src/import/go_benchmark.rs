@@ -4,15 +4,17 @@
 //! Format: golang.org/design/14313-benchmark-format. `Unit` lines with `better=` are from
 //! golang.org/x/perf/benchfmt.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::record::{FailureKind, HostFacts, Metric, Status};
 use crate::units::{Better, Unit};
 
+use super::clusters::{self, Clusters};
 use super::columns::ValueColumn;
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
 use super::recognise::is_go_result;
+use super::time_stamps;
 
 /// The row's factor that is left out when all benchmarks are of one package.
 pub(super) const PACKAGE: &str = "pkg";
@@ -36,14 +38,14 @@ pub(super) fn read(
         .filter(|column| column.better_is_said())
         .map(|column| (column.column.clone(), column.better))
         .collect();
-    batch.processors.extend(processors(text));
+    batch.processors.extend(processors(text).map(|suffix| (side, suffix)));
     let is_parent = |name: &str| {
         let below = format!("{name}/");
         text.lines().any(|line| line.trim_start().trim_start_matches("--- FAIL: ").starts_with(&below))
     };
     for (index, line) in text.lines().enumerate() {
         if is_go_result(line) {
-            let mut observation = result(line, &package, &betters, batch)
+            let mut observation = result(line, &package, (said, &betters), batch)
                 .map_err(|problem| ImportError::at(origin, index + 1, problem))?;
             observation.side = side;
             observation.facts = Some(batch.facts(facts.clone()));
@@ -58,6 +60,7 @@ pub(super) fn read(
             }
             let mut observation = named(name, &package);
             observation.side = side;
+            observation.facts = Some(batch.facts(facts.clone()));
             observation.status = Status::failed(FailureKind::Passing, "go test says FAIL");
             batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
         } else if let Some((key, value)) = configuration(line) {
@@ -67,6 +70,7 @@ pub(super) fn read(
             // Each result carries all of them.
             if facts.count() < MOST_FACTS {
                 facts.set(key, value);
+                batch.configuration.insert(key.to_owned());
             }
         } else if let Some((unit, better)) = unit_line(line) {
             // What a person says comes first.
@@ -76,11 +80,63 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Takes the number of processors off the names, where every file has one of its own; with several in a file it tells benchmarks apart,
-/// those of the other files with it.
-pub(super) fn without_processors(batch: &mut Batch) {
-    let suffixes: Option<Vec<String>> = std::mem::take(&mut batch.processors).into_iter().collect();
-    let Some(suffixes) = suffixes.filter(|suffixes| !suffixes.is_empty()) else { return };
+/// What can be said only when all files are read: which numbers of processors and which keys tell benchmarks apart.
+pub(super) fn settle(batch: &mut Batch, clusters: &Clusters) {
+    without_processors(batch);
+    configuration_rows(batch, clusters);
+}
+
+/// Keys that vary within a side are rows, as what was run on XFS is no repeat of what was run on ext4: but those that tell which trials
+/// belong together or when they were, and those that number the repeats.
+fn configuration_rows(batch: &mut Batch, clusters: &Clusters) {
+    let no_row = |key: &str| {
+        key == PACKAGE || clusters.wants(key, false) || clusters::passes(key) || time_stamps::may_be(key)
+    };
+    for key in std::mem::take(&mut batch.configuration).into_iter().filter(|key| !no_row(key)) {
+        let of_go = |one: &&Observation| one.rows.iter().any(|(factor, _)| factor == BENCHMARK);
+        let value = |one: &Observation| {
+            let facts = one.facts.map(|at| &batch.facts[at as usize]);
+            facts.and_then(|facts| facts.get(&key)).unwrap_or_default()
+        };
+        let mut of_side: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+        let mut met = HashSet::new();
+        let mut repeats = true;
+        for one in batch.observations.iter().filter(of_go) {
+            let value = value(one);
+            of_side.entry(one.side).or_default().insert(value);
+            repeats &= value.parse::<f64>().is_ok() && met.insert((one.side, &one.rows, value));
+        }
+        let Some(values) = of_side.values().find(|values| values.len() > 1).filter(|_| !repeats) else {
+            continue;
+        };
+        let shown = values.iter().take(4).copied().collect::<Vec<&str>>().join(", ");
+        let note = format!(
+            "key '{key}' varies within an input ({shown}{}) and makes rows; --cluster {key} would judge by its values",
+            if values.len() > 4 { ", …" } else { "" }
+        );
+        let rows: Vec<Option<String>> =
+            batch.observations.iter().map(|one| of_go(&one).then(|| value(one).to_owned())).collect();
+        for (one, value) in batch.observations.iter_mut().zip(rows) {
+            one.rows.extend(value.map(|value| (key.clone(), value)));
+        }
+        batch.facts.iter_mut().for_each(|facts| facts.retain(|name| name != key));
+        batch.note(note);
+    }
+}
+
+/// Takes the number of processors off the names, where every side has one of its own; with several in a side it tells benchmarks apart,
+/// those of the other sides with it.
+fn without_processors(batch: &mut Batch) {
+    let of_sides = std::mem::take(&mut batch.processors);
+    let mut sides = BTreeSet::new();
+    if !of_sides.iter().all(|(side, _)| sides.insert(*side)) {
+        return;
+    }
+    let Some(suffixes) = of_sides.into_iter().map(|(_, suffix)| suffix).collect::<Option<BTreeSet<String>>>()
+    else {
+        return;
+    };
+    let suffixes: Vec<String> = suffixes.into_iter().filter(|suffix| !suffix.is_empty()).collect();
     let mut with_fact: HashMap<(Option<u32>, usize), u32> = HashMap::new();
     let mut observations = std::mem::take(&mut batch.observations);
     for observation in &mut observations {
@@ -104,20 +160,19 @@ pub(super) fn without_processors(batch: &mut Batch) {
     batch.observations = observations;
 }
 
-/// `-8` when every benchmark of the text has it; nothing in it where they differ. `None`: none has one, as with one processor.
+/// `-8` when every benchmark of the text has it, and an empty one when none has any, as with one processor; nothing in it where they
+/// differ.
 fn processors(text: &str) -> Option<Option<String>> {
     let names =
         text.lines().filter(|line| is_go_result(line)).filter_map(|line| line.split_whitespace().next());
     let suffix = |name: &str| {
-        let (_, number) = name.rsplit_once('-')?;
-        number.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("-{number}"))
+        let number = name.rsplit_once('-').map(|(_, number)| number);
+        let is_number = |number: &&str| number.bytes().all(|byte| byte.is_ascii_digit());
+        number.filter(is_number).map_or_else(String::new, |number| format!("-{number}"))
     };
-    let all: BTreeSet<Option<String>> = names.map(suffix).collect();
-    match all.len() {
-        0 => None,
-        1 => all.into_iter().next().flatten().map(Some),
-        _ => Some(None),
-    }
+    let mut all: BTreeSet<String> = names.map(suffix).collect();
+    let first = all.pop_first()?;
+    Some(all.is_empty().then_some(first))
 }
 
 /// `key: value`, the key lower case and without spaces.
@@ -153,7 +208,7 @@ fn named(name: &str, package: &str) -> Observation {
 fn result(
     line: &str,
     package: &str,
-    betters: &BTreeMap<String, Better>,
+    units: (&[ValueColumn], &BTreeMap<String, Better>),
     batch: &mut Batch,
 ) -> Result<Observation, Problem> {
     let mut fields = line.split_whitespace();
@@ -171,7 +226,7 @@ fn result(
         };
         let bad = |reason| Problem::Value { what: format!("{bare} {unit}"), text: text.to_owned(), reason };
         let value: f64 = text.parse().map_err(|_| bad("which is not a number"))?;
-        let (metric, factor) = metric(unit, betters, batch);
+        let (metric, factor) = metric(unit, units, batch);
         let value = value * factor;
         if !value.is_finite() {
             return Err(bad("which is not a number that can be compared"));
@@ -184,8 +239,16 @@ fn result(
     Ok(observation)
 }
 
-/// A Go unit as a metric: its name stays the Go unit, its values go to the base unit.
-fn metric(go_unit: &str, betters: &BTreeMap<String, Better>, batch: &mut Batch) -> (Metric, f64) {
+/// A Go unit as a metric: its name stays the Go unit, its values go to the base unit. `said` is what a person says of units.
+fn metric(
+    go_unit: &str,
+    (said, betters): (&[ValueColumn], &BTreeMap<String, Better>),
+    batch: &mut Batch,
+) -> (Metric, f64) {
+    let of_person = said.iter().find(|column| column.column == go_unit && column.has_unit());
+    if let Some(column) = of_person {
+        return (Metric { name: go_unit.to_owned(), ..column.metric() }, column.factor);
+    }
     let (unit, factor) = match go_unit {
         "ns/op" => (Unit::Nanoseconds, 1.0),
         "sec/op" | "s/op" => (Unit::Seconds, 1.0),
@@ -246,6 +309,74 @@ mod tests {
         read("BenchmarkA-8 1 5 ns/op\n", "f", 1, &[], &mut batch).unwrap();
         without_processors(&mut batch);
         assert!(batch.observations.iter().all(|found| found.rows[0].1 == "A"), "{:?}", batch.observations);
+    }
+
+    #[test]
+    fn numbers_of_processors_stay_where_a_side_has_several() {
+        for (other, names) in [
+            ("BenchmarkA-8 1 5 ns/op\n", ["A-4", "A-8", "A-4", "A-8"]),
+            ("BenchmarkA 1 5 ns/op\n", ["A-4", "A", "A-4", "A"]),
+            ("BenchmarkA-4 1 6 ns/op\n", ["A"; 4]),
+        ] {
+            let mut batch = Batch::default();
+            for side in 0..2 {
+                read("BenchmarkA-4 1 5 ns/op\n", "f", side, &[], &mut batch).unwrap();
+                read(other, "f", side, &[], &mut batch).unwrap();
+            }
+            without_processors(&mut batch);
+            let found: Vec<&str> = batch.observations.iter().map(|found| found.rows[0].1.as_str()).collect();
+            assert_eq!(found, names);
+        }
+    }
+
+    #[test]
+    fn keys_that_vary_within_a_side_are_rows() {
+        let rows = |keys: [&str; 2], clusters: &Clusters| {
+            let mut batch = Batch::default();
+            for side in 0..2 {
+                for key in keys {
+                    let text =
+                        format!("{key}\nside: {side}\nBenchmarkA-8 1 5 ns/op\nBenchmarkA-8 1 6 ns/op\n");
+                    read(&text, "f", side, &[], &mut batch).unwrap();
+                }
+            }
+            settle(&mut batch, clusters);
+            let of = |one: &Observation| {
+                one.rows.iter().map(|(_, level)| level.clone()).collect::<Vec<_>>().join(" ")
+            };
+            (
+                batch
+                    .observations
+                    .iter()
+                    .map(of)
+                    .collect::<BTreeSet<String>>()
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+                batch.notes,
+            )
+        };
+        let (found, notes) = rows(["fs: ext4", "fs: xfs"], &Clusters::Automatic);
+        assert_eq!(found, ["A ext4", "A xfs"]);
+        assert!(
+            notes[0].starts_with("key 'fs' varies within an input (ext4, xfs) and makes rows"),
+            "{notes:?}"
+        );
+        assert_eq!(rows(["fs: xfs", "fs: xfs"], &Clusters::Automatic).0, ["A"]);
+        for (keys, clusters) in [
+            (["boot: 1", "boot: 2"], Clusters::Automatic),
+            (["boot: 1", "boot: 2"], Clusters::Never),
+            (["fs: ext4", "fs: xfs"], Clusters::By("fs".to_owned())),
+            (["date: 2026-01-02", "date: 2026-01-03"], Clusters::Never),
+        ] {
+            assert_eq!(rows(keys, &clusters).0, ["A"], "{keys:?}");
+        }
+        // One that is another one in each trial numbers them.
+        let mut batch = Batch::default();
+        for run in 0..4 {
+            read(&format!("run: {run}\nBenchmarkA 1 5 ns/op\n"), "f", 0, &[], &mut batch).unwrap();
+        }
+        settle(&mut batch, &Clusters::Automatic);
+        assert!(batch.observations.iter().all(|one| one.rows.len() == 1) && batch.notes.is_empty());
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod boot_numbers;
 mod chosen;
 mod clusters;
 mod columns;
+mod copies;
 mod csv_table;
 mod decided;
 mod error;
@@ -21,11 +22,13 @@ mod hyperfine;
 mod marks;
 mod numbers;
 mod observation;
+mod option_rows;
 mod pace;
 mod printed;
 mod read;
 mod recognise;
 mod source;
+mod starved;
 mod time_stamps;
 mod tool_output;
 mod what_was_run;
@@ -44,7 +47,7 @@ pub use chosen::choose;
 use crate::catalog::MetricPattern;
 use crate::record::{Run, StopRule};
 use assemble::{Frame, assemble, without_sections};
-use read::{Context, read_all, read_bytes, read_into};
+use read::{Contents, Context, read_all, read_bytes, read_into};
 
 /// One input of a comparison.
 #[derive(Clone, Debug)]
@@ -135,6 +138,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     let mut contents = read_all(&sides, &context);
     let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
     columns_are_used(&options.columns, &contents.formats)?;
+    values_are_there(&options.columns.values, &contents)?;
     let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
     for (side, run) in runs {
         let label = sides[side].label.clone();
@@ -195,6 +199,35 @@ fn columns_are_used(columns: &Columns, formats: &[Format]) -> Result<(), ImportE
     let what = formats.first().map_or("a stored run", |format| format.name());
     let why = format!("{option} is of tables, and {what} has no columns; --primary METRIC says what decides");
     Err(ImportError::new("columns", Problem::BadColumns(why)))
+}
+
+/// Refuses what `--value` says of a unit that no benchmark has, says nothing of it, or says of a second column of plain numbers.
+fn values_are_there(values: &[ValueColumn], contents: &Contents) -> Result<(), ImportError> {
+    let refused = |why: String| Err(ImportError::new("--value", Problem::BadColumns(why)));
+    match (contents.formats.as_slice(), values) {
+        ([Format::Numbers], [_, second, ..]) => {
+            refused(format!("plain numbers are one column, and '{}' is a second one", second.column))
+        }
+        ([Format::GoBenchmark], values) => {
+            let units: Vec<&str> = contents.batch.metrics.iter().map(|metric| metric.name.as_str()).collect();
+            for value in values {
+                let name = &value.column;
+                if !units.contains(&name.as_str()) {
+                    return refused(format!(
+                        "no benchmark has the unit '{name}'; there are {}",
+                        units.join(", ")
+                    ));
+                }
+                if !value.is_more_than_a_name() {
+                    return refused(format!(
+                        "'{name}' says nothing of this unit: {name}:higher or {name}:lower does, and --primary {name} has it decide"
+                    ));
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The error for files that could not be used, or those files when they may be left out.

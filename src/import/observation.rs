@@ -13,6 +13,8 @@ use crate::record::{HostFacts, LatencyHistogram, Metric, Note, Series, SoFar, St
 pub(super) struct Observation {
     /// Which of the inputs it came from.
     pub(super) side: usize,
+    /// The number of its file among all.
+    pub(super) file: usize,
     /// The arm, when the file itself names it.
     pub(super) arm: Option<String>,
     /// (factor, level) of the row.
@@ -25,6 +27,8 @@ pub(super) struct Observation {
     pub(super) elapsed_s: f64,
     pub(super) status: Status,
     pub(super) excluded: Option<String>,
+    /// What its command ended with, if a file says it.
+    pub(super) exit_code: Option<i64>,
     /// Index into [`Batch::facts`].
     pub(super) facts: Option<u32>,
     /// Index into [`Batch::metrics`], value.
@@ -65,8 +69,12 @@ pub(super) struct Batch {
     pub(super) ordered: Vec<String>,
     /// Metrics of which nobody said what is better.
     pub(super) guessed: BTreeSet<String>,
-    /// What all benchmarks of a file of Go's text have behind their names; `None` for one in which they differ.
-    pub(super) processors: BTreeSet<Option<String>>,
+    /// By side, what all benchmarks of a file of Go's text have behind their names; `None` for one in which they differ.
+    pub(super) processors: BTreeSet<(usize, Option<String>)>,
+    /// Keys of Go's text.
+    pub(super) configuration: BTreeSet<String>,
+    /// Names of rows that are parameters of a command.
+    pub(super) parameters: BTreeSet<String>,
     /// Trials of all batches that are read for the same comparison.
     taken: Arc<AtomicUsize>,
 }
@@ -94,6 +102,13 @@ impl Batch {
         self.metrics.push(metric.clone());
         self.metric_at.insert(metric.clone(), at);
         at
+    }
+
+    /// Takes the job off every metric. Returns the new index of each.
+    pub(super) fn without_jobs(&mut self) -> Vec<u32> {
+        self.metric_at.clear();
+        let named = std::mem::take(&mut self.metrics);
+        named.into_iter().map(|metric| self.metric(&Metric { job: String::new(), ..metric })).collect()
     }
 
     pub(super) fn facts(&mut self, facts: HostFacts) -> u32 {
@@ -154,5 +169,7 @@ impl Batch {
         self.in_order(&later.ordered);
         self.guessed.extend(later.guessed);
         self.processors.extend(later.processors);
+        self.parameters.extend(later.parameters);
+        self.configuration.extend(later.configuration);
     }
 }

@@ -11,7 +11,7 @@ use super::observation::Batch;
 use super::recognise::{Format, may_be_export, recognise, text};
 use super::source::Side;
 use super::{
-    assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, printed, tool_output,
+    assay_csv, assay_export, copies, csv_table, fio, go_benchmark, hyperfine, numbers, printed, tool_output,
 };
 use crate::catalog::{KnownProgram, MetricPattern};
 use crate::record::Run;
@@ -40,6 +40,7 @@ pub(super) struct Context<'a> {
 pub(super) struct Contents {
     pub(super) batch: Batch,
     pub(super) formats: Vec<Format>,
+    read: Vec<copies::Read>,
     pub(super) failures: Vec<(usize, ImportError)>,
 }
 
@@ -151,12 +152,16 @@ pub(super) fn read_all(sides: &[Side], context: &Context<'_>) -> Contents {
     for (_, contents) in done {
         whole.batch.append(contents.batch);
         whole.failures.extend(contents.failures);
+        whole.read.extend(contents.read);
         for format in contents.formats {
             if !whole.formats.contains(&format) {
                 whole.formats.push(format);
             }
         }
     }
+    let (left_out, notes) = copies::find(&whole.read, sides);
+    whole.batch.observations.retain(|observation| !left_out.contains(&observation.file));
+    notes.into_iter().for_each(|note| whole.batch.note(note));
     whole
 }
 
@@ -176,14 +181,21 @@ fn read_chunk(chunk: &[(usize, &Path)], first: usize, context: &Context<'_>, sha
         let origin = path.display().to_string();
         let is_large = path.metadata().is_ok_and(|found| found.len() > LARGE_BYTES);
         let _alone = is_large.then(|| shared.large.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        match read_bytes(path).and_then(|bytes| read_into(&bytes, &origin, *side, context, &mut batch)) {
-            Ok(format) => {
+        let file = first + offset;
+        let read = |bytes: Vec<u8>| {
+            let format = read_into(&bytes, &origin, *side, context, &mut batch)?;
+            Ok((format, copies::hash(&bytes)))
+        };
+        match read_bytes(path).and_then(read) {
+            Ok((format, hash)) => {
+                batch.observations.iter_mut().for_each(|observation| observation.file = file);
                 contents.batch.append(batch);
+                contents.read.push(copies::Read { file, side: *side, hash, format });
                 if !contents.formats.contains(&format) {
                     contents.formats.push(format);
                 }
             }
-            Err(error) => contents.failures.push((first + offset, error)),
+            Err(error) => contents.failures.push((file, error)),
         }
     }
     contents

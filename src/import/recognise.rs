@@ -86,16 +86,20 @@ pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
     else {
         return Err(ImportError::new(origin, Problem::Empty));
     };
-    if text.lines().any(|line| line.trim_start().starts_with('{')) {
+    let is_list = first.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
+    if is_list || text.lines().any(|line| line.trim_start().starts_with('{')) || opens_fio(text) {
         if let Some(format) = json_format(text) {
             return Ok(format);
         }
-        if first.starts_with('{') {
+        if first.starts_with('{') || is_list {
             return Err(unknown(origin, "JSON, but not fio's, hyperfine's or assay's"));
         }
     }
     if text.lines().take(FIO_LINES).any(is_fio_text) {
         return Err(ImportError::new(origin, Problem::FioText));
+    }
+    if is_fio_terse(first) {
+        return Err(ImportError::new(origin, Problem::FioTerse));
     }
     if text.lines().any(is_go_result) {
         return Ok(Format::GoBenchmark);
@@ -148,6 +152,18 @@ fn is_fio_text(line: &str) -> bool {
         || line.split_once(": (g=").is_some_and(|(_, rest)| rest.contains("): rw="))
 }
 
+/// Whether a document of fio's begins within a line: behind other words, or in a list.
+fn opens_fio(text: &str) -> bool {
+    text.match_indices('{').any(|(at, _)| text[at + 1..].trim_start().starts_with("\"fio version\""))
+}
+
+/// `3;fio-3.33;job;0;0;…`, what `--minimal` prints.
+fn is_fio_terse(line: &str) -> bool {
+    let mut fields = line.split(';');
+    fields.next().is_some_and(|version| version.parse::<u32>().is_ok())
+        && fields.next().is_some_and(|fio| fio.starts_with("fio-"))
+}
+
 /// By a line that only that tool prints.
 fn tool_format(line: &str) -> Option<Format> {
     let prints =
@@ -181,7 +197,9 @@ mod tests {
 
     #[test]
     fn content_decides() {
-        let cases: [(&str, Format); 13] = [
+        let cases: [(&str, Format); 15] = [
+            ("[{\"fio version\": \"fio-3.36\", \"jobs\": []}, {\"fio version\"", Format::FioJson),
+            ("run 1, cold: { \"fio version\": \"fio-3.36\"", Format::FioJson),
             ("dbench version 4.00 - Copyright\n", Format::Tool(EngineKind::Dbench)),
             ("# fs_mark\n\nFSUse%  Count  Size  Files/sec\n", Format::Tool(EngineKind::FsMark)),
             ("+ xfs_io\nwrote 1/1 bytes at offset 0\n", Format::Tool(EngineKind::XfsIo)),
@@ -209,6 +227,7 @@ mod tests {
             (b"\x7fELF\xff", "x is not text: byte 4"),
             (b"w: (g=0): rw=write, bs=(R) 4096B-4096B\nfio-3.33\n", "x: this is fio's text for people"),
             (b"note, all\nfio-3.33\nStarting 1 process\n", "x: this is fio's text for people"),
+            (b"3;fio-3.33;w;0;0;0;0\n3;fio-3.33;w;0;0;0;0\n", "x: this is fio's terse format"),
             (b"hello\n", "x has no format known here (it starts with 'hello')"),
             (b"{\"a\": 1}", "x has no format known here (JSON, but not"),
         ] {

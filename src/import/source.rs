@@ -17,15 +17,18 @@ pub struct Side {
     pub notes: Vec<String>,
 }
 
-/// `label=rest` and plain `rest`. A name with `=` in it that exists as a path is a path.
+/// `label=rest` and plain `rest`. A name with `=` in it that exists as a path, or as a glob matches something, is that.
 #[must_use]
 pub fn split_label(spec: &str) -> (Option<&str>, &str) {
+    let is_path = || Path::new(spec).exists() || is_glob(spec) && matches(spec).is_ok();
     match spec.split_once('=') {
-        Some((label, rest)) if !label.is_empty() && !rest.is_empty() && !Path::new(spec).exists() => {
-            (Some(label), rest)
-        }
+        Some((label, rest)) if !label.is_empty() && !rest.is_empty() && !is_path() => (Some(label), rest),
         _ => (None, spec),
     }
+}
+
+fn is_glob(spec: &str) -> bool {
+    spec.contains(['*', '?', '['])
 }
 
 /// The stored run's number that a spec means: digits only, and no such path.
@@ -48,8 +51,8 @@ pub fn find_files(rest: &str, label: Option<&str>) -> Result<Side, ImportError> 
             Ok(Side { label, files, several: true, notes })
         }
         Ok(_) => Ok(Side { label, files: vec![path.to_owned()], several: false, notes: Vec::new() }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound || rest.contains(['*', '?', '[']) => {
-            if rest.contains(['*', '?', '[']) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound || is_glob(rest) => {
+            if is_glob(rest) {
                 let (files, notes) = matches(rest)?;
                 return Ok(Side { label, files, several: true, notes });
             }
@@ -69,7 +72,7 @@ fn stem(rest: &str) -> String {
             std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
             _ => None,
         })
-        .find(|name| !name.contains(['*', '?', '[']));
+        .find(|name| !is_glob(name));
     match plain {
         None => rest.to_owned(),
         Some(name) if path.is_dir() || !rest.ends_with(&*name) => name,
@@ -184,10 +187,15 @@ mod tests {
             std::fs::write(directory.path().join(name), "1").unwrap();
         }
         std::fs::create_dir(directory.path().join("sub")).unwrap();
+        std::fs::create_dir(directory.path().join("bs=4k")).unwrap();
+        std::fs::write(directory.path().join("bs=4k/o1.json"), "1").unwrap();
+        let pattern = format!("{}/bs=4k/o*.json", directory.path().display());
+        assert_eq!(split_label(&pattern), (None, pattern.as_str()));
         let side = find_files(directory.path().to_str().unwrap(), Some("x")).unwrap();
         let names: Vec<_> =
             side.files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!((names, side.notes.len(), side.several), (vec!["a.json", "b.json"], 1, true));
+        assert!(side.notes[0].contains("in its 2 subdirectories"), "{:?}", side.notes);
         let pattern = format!("{}/*.json", directory.path().display());
         assert_eq!(find_files(&pattern, None).unwrap().files.len(), 2);
         let none = find_files(&format!("{}/*.csv", directory.path().display()), None).unwrap_err();

@@ -115,6 +115,35 @@ fn numbers_and_their_direction() {
 }
 
 #[test]
+fn what_value_says_of_no_unit_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let go = write(directory.path(), "go", "BenchmarkA 1 5 ns/op 7 p99\nBenchmarkA 1 6 ns/op 8 p99\n");
+    let plain = write(directory.path(), "plain", "1\n2\n");
+    let load = |path: &Path, values: &[&str]| {
+        let mut options = Options::default();
+        options.columns.values = values.iter().map(|spec| ValueColumn::parse_spec(spec).unwrap()).collect();
+        let path = path.to_str().unwrap();
+        load(inputs(&[&format!("a={path}"), &format!("b={path}")]), &options)
+    };
+    for (path, values, words) in [
+        (&go, &["tps:higher"][..], "--value: no benchmark has the unit 'tps'; there are ns/op, p99"),
+        (&go, &["ns/op"], "--value: 'ns/op' says nothing of this unit"),
+        (&plain, &["x:higher", "y:higher"], "--value: plain numbers are one column, and 'y' is a second one"),
+    ] {
+        let error = load(path, values).unwrap_err().to_string();
+        assert!(error.starts_with(words), "{error}");
+    }
+    // A unit in which the numbers of a benchmark are.
+    let run = load(&go, &["p99:ms", "ns/op:lower"]).unwrap().run;
+    let p99 = run.metrics.iter().position(|metric| metric.name == "p99").unwrap();
+    assert_eq!(
+        (run.metrics[p99].unit.clone(), run.metrics[p99].better),
+        (crate::units::Unit::Nanoseconds, Better::Lower)
+    );
+    assert_eq!(run.trials[0].values[1].1, 7e6);
+}
+
+#[test]
 fn hyperfine_commands_are_arms_alone_and_rows_beside_others() {
     let directory = tempfile::tempdir().unwrap();
     let text =
@@ -134,8 +163,13 @@ fn hyperfine_commands_are_arms_alone_and_rows_beside_others() {
     let one = write(directory.path(), "i.json", ignored);
     let run = run(&[&format!("x={path}"), &format!("y={}", one.display())], &Options::default());
     let counts: Vec<bool> = run.trials.iter().map(Trial::counts).collect();
-    assert_eq!(counts, [true, false, true, true, true, false]);
-    assert!(run.notes.iter().any(|note| note.text.contains("exit code 1 as a rule")), "{:?}", run.notes);
+    // … and where the other arm ended with 0 it did not do the same work.
+    assert_eq!(counts, [true, false, true, false, false, false]);
+    assert!(
+        run.notes.iter().any(|note| note.text.contains("exit code 1 as a rule where")),
+        "{:?}",
+        run.notes
+    );
     assert_eq!(run.design.factors[1].levels, ["a", "b"], "one command matches its own among several");
 }
 
@@ -242,8 +276,8 @@ fn an_export_comes_back_as_it_was_and_its_damage_is_named() {
 #[test]
 fn unreadable_files_of_a_directory_are_all_named_or_left_out() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["1.json", "2.json"] {
-        fs::copy(data("fio/single-4k-1.json"), directory.path().join(name)).unwrap();
+    for (name, from) in [("1.json", "fio/single-4k-1.json"), ("2.json", "fio/single-4k-3.json")] {
+        fs::copy(data(from), directory.path().join(name)).unwrap();
     }
     write(directory.path(), "3.json", &fs::read_to_string(data("fio/truncated.json")).unwrap());
     write(directory.path(), "4.json", "");

@@ -433,3 +433,49 @@ fn what_a_vary_of_one_level_set_is_a_difference_of_two_runs() {
     let named = ["compare", "b8", "b64", "--primary", "w:write.clat_ns.mean"];
     assert!(sandbox.succeed(&named).contains("write.clat_ns.mean in"));
 }
+
+#[test]
+fn an_arm_that_stalls_and_copies_of_a_file_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let sides = ["old", "new", "copies"].map(|side| directory.path().join(side));
+    sides.iter().for_each(|side| fs::create_dir(side).unwrap());
+    for index in 1..=3 {
+        let text = fs::read_to_string(data(&format!("fio/single-4k-{index}.json"))).unwrap();
+        let name = format!("{index}.json");
+        write(&sides[0], &name, &text);
+        let mut hung: serde_json::Value = serde_json::from_str(&text).unwrap();
+        hung["jobs"][0]["write"] = hung["jobs"][0]["trim"].clone();
+        hung["timestamp"] = index.into();
+        write(&sides[1], &name, if index == 1 { text.clone() } else { hung.to_string() });
+        write(&sides[2], &name, fs::read(data("fio/single-4k-1.json")).unwrap());
+    }
+    let [old, new, copies] = sides.map(|side| side.to_str().unwrap().to_owned());
+    let stalled = ok(&["compare", &old, &new, "--verbose"]);
+    assert!(stalled.contains("job 'j' did no I/O"), "{stalled}");
+    let copied = ok(&["compare", &old, &copies, "--format", "csv"]);
+    let bw = copied.lines().find(|line| line.starts_with(",write.bw,")).unwrap();
+    assert!(bw.contains(",old,copies,3,1,"), "{bw}");
+    let told = ok(&["compare", &old, &copies, "--verbose"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("2 files are byte for byte the same as another of its side, and left out"),
+        "{told}"
+    );
+}
+
+#[test]
+fn no_gate_turns_on_a_direction_that_a_name_does_not_tell() {
+    let directory = tempfile::tempdir().unwrap();
+    let lines: String = (0..8).map(|i| format!("a,{0},{0}\nb,{1},{1}\n", 50 + i, 70 + i)).collect();
+    let table = write(directory.path(), "t.csv", format!("arm,hit_pct,files_s\n{lines}"));
+    let of =
+        |value: &str| assay(&["compare", &table, "--arm", "arm", "--value", value, "--fail-if", "slower"]);
+    let unsaid = of("hit_pct");
+    assert_eq!(unsaid.code, Some(2), "{}", unsaid.out);
+    assert!(
+        unsaid.err.contains("nothing says whether more or less of 'hit_pct' is better"),
+        "{}",
+        unsaid.err
+    );
+    assert_eq!(of("files_s").code, Some(0), "b is faster");
+    assert_eq!(of("hit_pct:lower").code, Some(3));
+}
