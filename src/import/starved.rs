@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fio::OPTION;
 use super::observation::{Batch, Observation};
-use crate::record::{Direction, HostFacts, Status};
+use crate::record::{Direction, HostFacts, Metric, Status};
 
 /// What a direction that did nothing has values of.
 const ZEROS: [&str; 3] = ["bw", "iops", "total_ios"];
@@ -19,12 +19,18 @@ pub(super) fn fill(batch: &mut Batch) {
     let mut of_jobs: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let with_facts = |facts: &[HostFacts], one: &Observation| {
         let facts = one.facts.and_then(|at| facts.get(at as usize));
-        facts.is_some_and(is_unsaid) && matches!(one.status, Status::Done)
+        facts.is_some_and(is_unsaid)
+            && !one.rows.iter().any(|(row, _)| says(row))
+            && matches!(one.status, Status::Done)
     };
     for one in batch.observations.iter().filter(|one| with_facts(&batch.facts, one)) {
+        let mut jobs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
         for (metric, _) in &one.values {
-            let job = &batch.metrics[*metric as usize].job;
-            of_jobs.entry(job.clone()).or_default().insert(*metric);
+            jobs.entry(&batch.metrics[*metric as usize].job).or_default().insert(*metric);
+        }
+        // Files of reads and files of writes may have jobs of the same name.
+        for (job, metrics) in jobs.into_iter().filter(|(_, metrics)| is_mixed(metrics, &batch.metrics)) {
+            of_jobs.entry(job.to_owned()).or_default().extend(metrics);
         }
     }
     for one in batch.observations.iter_mut().filter(|one| with_facts(&batch.facts, one)) {
@@ -54,11 +60,20 @@ pub(super) fn fill(batch: &mut Batch) {
 
 /// Whether these are facts of fio that do not say which directions it was to have.
 fn is_unsaid(facts: &HostFacts) -> bool {
-    let says = |name: &str| {
-        let option = name.strip_prefix(OPTION).and_then(|option| option.split('[').next());
-        matches!(option, Some("rw" | "readwrite"))
-    };
-    facts.get("fio.version").is_some() && !facts.names().any(says)
+    facts.get("fio.version").is_some()
+        && !facts.names().filter_map(|name| name.strip_prefix(OPTION)).any(says)
+}
+
+/// Whether an option, maybe of a section, says which directions there are.
+fn says(option: &str) -> bool {
+    matches!(option.split('[').next(), Some("rw" | "readwrite"))
+}
+
+fn is_mixed(of_job: &BTreeSet<u32>, metrics: &[Metric]) -> bool {
+    let direction =
+        |metric: &u32| metrics[*metric as usize].name.split_once('.').map(|(direction, _)| direction);
+    let all: BTreeSet<&str> = of_job.iter().filter_map(direction).filter(|name| is_direction(name)).collect();
+    all.len() > 1
 }
 
 fn is_direction(name: &str) -> bool {
@@ -66,7 +81,7 @@ fn is_direction(name: &str) -> bool {
 }
 
 /// What the directions of a job that did something come to.
-fn sum(one: &Observation, of_job: &BTreeSet<u32>, name: &str, metrics: &[crate::record::Metric]) -> f64 {
+fn sum(one: &Observation, of_job: &BTreeSet<u32>, name: &str, metrics: &[Metric]) -> f64 {
     let is_part = |metric: &u32| {
         let part = metrics[*metric as usize].name.split_once('.');
         of_job.contains(metric)
@@ -78,14 +93,13 @@ fn sum(one: &Observation, of_job: &BTreeSet<u32>, name: &str, metrics: &[crate::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Metric;
     use crate::units::{Better, Unit};
 
-    fn filled(option: Option<&str>) -> Vec<(String, f64)> {
+    fn filled(option: Option<&str>, mixed: bool) -> Vec<(String, f64)> {
         let mut batch = Batch::default();
         let metric = |name: &str| Metric::new("j", name, Unit::PerSecond, Better::Higher);
         let all = ["read.iops", "read.clat_ns.mean", "write.iops", "write.clat_ns.mean", "iops"];
-        for names in [&all[..], &all[..2]] {
+        for names in [if mixed { &all[..] } else { &all[2..4] }, &all[..2]] {
             let mut facts = HostFacts::default();
             facts.set("fio.version", "fio-2.1");
             option.iter().for_each(|name| facts.set(*name, "randrw"));
@@ -101,8 +115,12 @@ mod tests {
 
     #[test]
     fn a_direction_that_other_trials_have_is_zero() {
-        assert_eq!(filled(None), [("write.iops".to_owned(), 0.0), ("iops".to_owned(), 5.0)]);
+        assert_eq!(filled(None, true), [("write.iops".to_owned(), 0.0), ("iops".to_owned(), 5.0)]);
+        assert_eq!(filled(None, false), [], "files of reads beside files of writes");
         // What the options say is no business of this.
-        assert_eq!((filled(Some("fio.rw")), filled(Some("fio.readwrite[j]"))), (Vec::new(), Vec::new()));
+        assert_eq!(
+            (filled(Some("fio.rw"), true), filled(Some("fio.readwrite[j]"), true)),
+            (Vec::new(), Vec::new())
+        );
     }
 }
