@@ -182,3 +182,31 @@ fn what_is_refused_has_one_message_and_a_hint() {
     let said = String::from_utf8(trace(&["xfs_fsync.cpu0.raw"]).stderr).unwrap();
     assert!(said.ends_with("hint: name xfs_fsync.cpu1.raw too\n"), "{said}");
 }
+
+/// One end is missing, and the next write of these sectors takes it for its own.
+#[test]
+fn an_end_that_may_be_of_another_io_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("hot.txt");
+    let line = |number: usize, ns: usize, action: &str| {
+        format!(
+            "  8,0    0 {number:8}     0.{ns:09}   100  {action}  WS 64 + 8 [{}]\n",
+            if action == "C" { "0" } else { "dd" }
+        )
+    };
+    for (lost, told) in [(Some(3), true), (None, false)] {
+        let mut lines = String::new();
+        let mut number = 0;
+        for round in 0..9 {
+            for (action, after) in [("Q", 0), ("D", 10), ("C", 100)] {
+                if action != "C" || Some(round) != lost {
+                    number += 1;
+                    lines += &line(number, 1000 * round + after, action);
+                }
+            }
+        }
+        std::fs::write(&path, lines).unwrap();
+        let screen = text(&[path.to_str().unwrap()]);
+        assert_eq!(screen.contains("MISSING  1 end is not in the trace"), told, "{screen}");
+    }
+}
