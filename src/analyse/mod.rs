@@ -83,8 +83,8 @@ pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use watching::{MOVED, WatchingLoss, WatchingPrice, measured_again, watching_losses, watching_prices};
 pub use why::{
-    Cause, Evidence, Flame, Grade, LatencyPart, OfRequests, RequestStage, RequestTimes, Stack, Standing,
-    Unsure, Watching, What, Why, flames, request_times, why,
+    Cause, Evidence, Flame, Grade, LatencyPart, OfRequests, RequestStage, RequestTimes, SlowPart, Slowest,
+    Stack, Standing, Unsure, Watching, What, Why, flames, request_times, why,
 };
 
 use std::collections::BTreeMap;

@@ -52,9 +52,10 @@ fn name_of_form(metric: &str, end: &str) -> String {
     }
 }
 
-/// Of what observers name themselves all but the longest is counted for each operation.
+/// Of what observers name themselves all but the longest, and what is of each call already, is counted for each operation.
 fn is_watched_by_name(metric: &str) -> bool {
-    let of_place = watched_places::parts(metric).is_some_and(|(what, _)| !what.ends_with(".longest_at"));
+    let is_counted = |what: &str| !what.ends_with(".longest_at") && what != "calls.slow_at";
+    let of_place = watched_places::parts(metric).is_some_and(|(what, _)| is_counted(what));
     of_place || by_name(metric).is_some()
 }
 

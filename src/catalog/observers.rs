@@ -19,6 +19,7 @@ pub const OBSERVERS: &[ObserverRow] = &[
     ObserverRow { name: "cpu", trial_s: 0.05 },
     ObserverRow { name: "locks", trial_s: 0.15 },
     ObserverRow { name: "waits", trial_s: 0.15 },
+    ObserverRow { name: "calls", trial_s: 0.25 },
     ObserverRow { name: "blocks", trial_s: 0.65 },
     ObserverRow { name: "fs", trial_s: 0.95 },
 ];

@@ -20,6 +20,7 @@ pub(super) fn headlines(observer: &str, engine: EngineKind) -> Vec<String> {
         "cpu" => &["cpu.kernel_time_per_op", "cpu.user_time_per_op"],
         "locks" => &["locks.wait_time_per_op", "locks.at_per_op"],
         "waits" => &["waits.sleep_time_per_op", "waits.at_per_op"],
+        "calls" => &["calls.slow"],
         "blocks" => &["blocks.read.q2c.mean", "blocks.write.q2c.mean", "blocks.flushes_per_op"],
         "fs" => &["fs.time_per_op.commit", "fs.time_per_op.log_write", "fs.time_per_op.sync"],
         _ => &[],

@@ -12,8 +12,8 @@ use crate::catalog::{OR_A_TRACEPOINT, StopRule, in_order, is_observer, observers
 pub const OBSERVE_KEY: &str = "observe";
 /// The level without observers.
 const NONE: &str = "none";
-/// Each request of the device is several events: dear where the device is fast.
-const DEAR: &str = "blocks";
+/// Each request of the device and each call is several events: dear where these are fast.
+const DEAR: [&str; 2] = ["calls", "blocks"];
 /// Names of the factor that says whether a trial is watched, the first that no factor of the experiment has.
 const NAMES: [&str; 2] = ["watched", "watched by assay"];
 
@@ -69,7 +69,7 @@ impl Experiment {
         };
         let mut levels = vec![level("no", with_server(&[]))];
         let (dear, others): (Vec<&str>, Vec<&str>) =
-            observe.iter().map(String::as_str).partition(|name| *name == DEAR);
+            observe.iter().map(String::as_str).partition(|name| DEAR.contains(name));
         if dear.is_empty() || others.is_empty() {
             levels.push(level("yes", with_server(&[others, dear].concat())));
         } else {

@@ -6,6 +6,7 @@
 //! One that cannot watch says why and what helps, and the trial counts all the same.
 
 mod blocks;
+mod calls;
 mod cpu;
 mod device_counters;
 mod events;
@@ -17,6 +18,7 @@ mod per_operation;
 mod perf;
 mod rusage;
 mod server;
+mod sleep_place;
 mod subject;
 mod unseen;
 mod usage;
@@ -27,6 +29,7 @@ mod wakers;
 use std::path::{Path, PathBuf};
 
 pub use blocks::BlocksObserver;
+pub use calls::CallsObserver;
 pub use cpu::CpuObserver;
 pub use device_counters::{DeviceObserver, device_stat};
 pub use events::{EventsObserver, Uncountable, uncountable};
@@ -119,6 +122,7 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
         "cpu" => Some(Box::new(CpuObserver::prepared(whose, place.is_program))),
         "locks" => Some(Box::new(LocksObserver::prepared(whose))),
         "waits" => Some(Box::new(WaitsObserver::prepared(whose))),
+        "calls" => Some(Box::new(CallsObserver::prepared(whose))),
         "blocks" => Some(Box::new(BlocksObserver::prepared(place, false))),
         KEEPS_TRACES => Some(Box::new(BlocksObserver::prepared(place, true))),
         "fs" => Some(Box::new(FsObserver::prepared(place))),

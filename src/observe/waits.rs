@@ -6,8 +6,7 @@
 //!
 //! A wait is from leaving the processor to being back on one: the time to wake up and the wait for a free processor are in it, which
 //! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself.
-//! The place is the innermost function that neither changes tasks nor is a way in which all wait (`GENERAL`). Threads that have nothing to
-//! do (`IDLE`) are counted by themselves, too: a parent that waits for its children would else be the longest wait of all.
+//! The place is [`sleep_place`]'s to say. Threads that have nothing to do are counted by themselves, too: a parent that waits for its children would else be the longest wait of all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use super::perf::{
     Event, HIDDEN, Place, Refused, Seen, Sink, Symbols, Tracefs, Watch, Watched, Whose, distortion_note,
     io_uring_note, lost_note,
 };
+use super::sleep_place::{is_idle, sleep_place};
 use super::waited::{Waited, count, of_places, rank, seconds};
 use super::wakers::{self, Wakers};
 use super::{Observer, Unseen};
@@ -36,32 +36,6 @@ const UNSEEN: &str = "unseen";
 /// (place, waker) that are named at most, and the least share of all sleep for it.
 const MOST_WAKERS: usize = 16;
 const LEAST_SHARE: f64 = 0.01;
-/// How the names of functions begin in which anybody waits.
-const GENERAL: [&str; 19] = [
-    "schedule", "io_schedule", "blk_io_schedule", "bit_wait", "__wait_on_bit", "out_of_line_wait_on_bit",
-    "folio_wait_bit", "__folio_lock", "folio_put_wait_locked",
-    // Of these three before Linux 5.16.
-    "wait_on_page_bit", "__lock_page", "put_and_wait_on_page", "wait_for_completion", "__wait_for_common",
-    "do_wait_for_common", "hrtimer_nanosleep", "do_nanosleep", "rwsem_", "submit_bio_wait",
-];
-
-/// How the names of functions begin in which a thread waits because it has nothing to do: for a time, for another process, for a message.
-const IDLE: [&str; 33] = [
-    "do_wait", "kernel_wait4", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll",
-    "common_nsleep", "futex_", "pipe_", "anon_pipe_", "do_sigtimedwait", "sigsuspend", "do_signal_stop",
-    "unix_stream_", "io_wq_worker", "io_sq_thread", "msleep",
-    // Of io_wq_worker until Linux 6.3.
-    "io_wqe_worker", // ep_poll is mostly part of it.
-    "do_epoll_wait", // Sockets, terminals, inotify.
-    "wait_woken", "inet_csk_accept", "__skb_wait_for_more_packets", "__do_sys_pause", "__x64_sys_pause",
-    "__arm64_sys_pause", // Semaphores of System V.
-    "do_semtimedop", "__do_semtimedop",
-    // What calls hrtimer_nanosleep, in which anybody waits, without common_nsleep.
-    "__x64_sys_nanosleep", "__arm64_sys_nanosleep",
-    // A parent in vfork(2) until its child runs another program or ends; the first is mostly part of one of the others.
-    "wait_for_vfork_done", "kernel_clone", "_do_fork",
-];
-
 /// How the names of functions begin in which a thread waits for block I/O, as delay accounting counts it. io_uring tells that only while
 /// requests are under way, which cannot be seen here.
 const FOR_STORAGE: [&str; 8] = [
@@ -158,10 +132,6 @@ struct Slept {
     wakeup_ns: u64,
 }
 
-fn is_idle(place: &str) -> bool {
-    IDLE.iter().any(|beginning| place.starts_with(beginning))
-}
-
 /// Adds sleep up.
 struct Sleeps {
     /// Where the state lies in which a thread left.
@@ -192,11 +162,7 @@ impl Sleeps {
 
     /// The function that a stack waits at.
     fn place(&self, stack: &[u64]) -> &str {
-        let outside = stack.iter().filter(|address| !self.symbols.takes_locks(**address));
-        let functions = outside.filter_map(|address| self.symbols.function(*address));
-        let is_general = |name: &str| GENERAL.iter().any(|beginning| name.starts_with(beginning));
-        let mut names = functions.map(|function| self.symbols.name(function));
-        names.find(|name| !is_general(name)).unwrap_or("unknown")
+        sleep_place(&self.symbols, stack)
     }
 
     /// Whether a stack waits for block I/O.

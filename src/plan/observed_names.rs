@@ -9,6 +9,7 @@ pub(super) fn observed(observer: &str) -> Option<&'static [&'static str]> {
         "cpu" => &OF_CPU,
         "locks" => &OF_LOCKS,
         "waits" => &OF_WAITS,
+        "calls" => &OF_CALLS,
         "blocks" => &OF_BLOCKS,
         "fs" => &OF_FS,
         _ => return None,
@@ -35,6 +36,8 @@ const OF_WAITS: [&str; 9] = [
     "waits.sleep_time", "waits.storage_time", "waits.sleeps", "waits.longest", "waits.idle_time",
     "waits.preempted_time", "waits.wakeup_time", "waits.lost", "waits.lost_time",
 ];
+/// What `--observe calls` adds, besides kinds of calls and places.
+const OF_CALLS: [&str; 1] = ["calls.lost"];
 /// What `--observe blocks` adds; the second half only where the device had such requests.
 const OF_BLOCKS: [&str; 47] = [
     "blocks.read_bios", "blocks.write_bios", "blocks.read_requests", "blocks.write_requests",

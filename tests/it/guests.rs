@@ -200,14 +200,14 @@ fn two_kernels_are_compared_on_the_same_job() {
 /// The same guests watched: each cell once, beside its unwatched twin.
 fn watched_beside_unwatched_twins(sandbox: &Sandbox) {
     let words =
-        ["explain", "1", "-q", "--rounds", "1", "--keep-traces", "--only", "cpu,locks,waits,blocks,fs"];
+        ["explain", "1", "-q", "--rounds", "1", "--keep-traces", "--only", "cpu,locks,waits,calls,blocks,fs"];
     let output = run(sandbox, &words);
     assert!(output.status.success(), "{}", failure(&words, &output));
     nothing_left(sandbox);
     let explained = sandbox.export("2");
     assert!(explained.design.explains.is_some() && explained.trials.len() == 12, "{:?}", explained.design);
     assert!(explained.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", explained.trials);
-    for observer in ["cpu", "locks", "waits", "blocks", "fs"] {
+    for observer in ["cpu", "locks", "waits", "calls", "blocks", "fs"] {
         let lost = format!("{observer}.lost");
         let watched = (0..12).filter(|at| value(&explained, *at, &lost).is_some()).count();
         assert_eq!(watched, 4, "{observer}: {:?}", explained.trials);

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal};
 use crate::sandbox::{Sandbox, errors};
 use crate::spoiled::{expect, unless_spoiled};
 use crate::target_bench::can_make;
-use crate::tools::{available, is_root};
+use crate::tools::{available, installed, is_root};
 
 /// Four writers of one file through the page cache: with ext4 they take turns at the inode's lock.
 const ONE_FILE: &str = "[w]\nrw=randwrite\nbs=4k\nsize=16m\nnumjobs=4\nfilename=one\ntime_based\nruntime=500ms\n\
@@ -170,6 +170,43 @@ fn direct_writes_sleep_until_the_device_has_them() {
     }
     // The agent waits for its jobs all the time: that is none of their sleep.
     assert!(largest(&run, "waits.idle_time").is_some_and(|idle| idle > 0.3), "{:?}", run.metrics);
+}
+
+#[test]
+fn the_slowest_calls_are_split_into_what_they_waited_for() {
+    if !can_make() || !installed("mkfs.ext4") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nioengine=psync\nrw=write\nbs=4k\nsize=3m\nfdatasync=1\n");
+    let target = ["-t", "loop:64m", "-t", "fs=ext4"];
+    let run = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "calls"];
+    sandbox.succeed(&[&run[..], &target].concat());
+    let run = sandbox.export("1");
+    for trial in &run.trials {
+        let value = |name: &str| {
+            let at = run.metrics.iter().position(|metric| metric.name == name)?;
+            trial.values.iter().find(|(metric, _)| *metric as usize == at).map(|(_, value)| *value)
+        };
+        if value("calls.lost").unwrap() > 0.0 {
+            continue;
+        }
+        assert_eq!(value("calls.count.fdatasync"), Some(768.0), "{:?}", run.metrics);
+        assert!(value("calls.count.write").unwrap() >= 768.0);
+        let [slow, mean] = ["slow", "mean"].map(|what| value(&format!("calls.{what}.fdatasync")).unwrap());
+        assert!(slow >= mean && mean > 0.0, "{slow} {mean}");
+        let places = run.metrics.iter().filter(|metric| metric.name.starts_with("calls.slow_at.fdatasync."));
+        let asleep: f64 = places.filter_map(|metric| value(&metric.name)).sum();
+        let others: f64 = ["slow_ready", "slow_cpu"]
+            .iter()
+            .map(|what| value(&format!("calls.{what}.fdatasync")).unwrap())
+            .sum();
+        assert!(asleep > 0.0 && asleep + others <= slow * 1.001, "{asleep} {others} of {slow}");
+        assert!(
+            asleep + others >= slow * 0.9,
+            "places of less than a hundredth are not named: {asleep} {others} of {slow}"
+        );
+    }
 }
 
 #[test]

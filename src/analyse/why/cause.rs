@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::super::budget::{Asleep, BudgetLine, BudgetPart};
 use super::super::comparison::{Interval, RowKey};
+use super::slowest::Slowest;
 use crate::record::{Direction, Unit};
 use crate::stats::sequential::FEWEST_ROUNDS;
 
@@ -38,6 +39,9 @@ pub struct Why {
     /// What else is true of the times of requests among these.
     #[serde(skip_serializing_if = "OfRequests::is_plain")]
     pub requests: OfRequests,
+    /// What the slowest calls waited for, where a quantile or the longest decides and calls were watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<Slowest>,
     /// What the trials were watched for; `None`: for what every trial counts only.
     pub watching: Option<Watching>,
     /// The causes: those that account for time first, the longest first, then what goes with the difference, then what may be.

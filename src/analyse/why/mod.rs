@@ -17,6 +17,7 @@ mod moved;
 mod names;
 mod pair;
 mod rules;
+mod slowest;
 mod source;
 mod stages;
 mod standing;
@@ -27,6 +28,7 @@ pub use cause::{
     Cause, Evidence, Grade, LatencyPart, OfRequests, RequestStage, Standing, Unsure, Watching, What, Why,
 };
 pub use flames::{Flame, Stack, flames};
+pub use slowest::{SlowPart, Slowest};
 pub use stages::{RequestTimes, request_times};
 
 use std::cell::OnceCell;
@@ -85,6 +87,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         is_better: of.is_better() == Some(true),
         latency: Vec::new(),
         requests: OfRequests::default(),
+        slowest: None,
         budget: budget.filter(is_known),
         of_mean: latency::is_of_the_tail(&of.metric.name),
         uncounted: budget.is_some_and(|at| !is_known(&at)),
@@ -131,6 +134,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         is_better: pair.worse == 0,
         latency: latency::latency(pair),
         requests: latency::requests(pair),
+        slowest: slowest::slowest(pair),
         unsure,
         smaller: if nothing.uncounted { Vec::new() } else { rules::smaller(pair) },
         watching: pair.watching(),

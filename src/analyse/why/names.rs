@@ -33,7 +33,8 @@ pub(super) const WAITS_LOST: &str = "waits.lost";
 /// The part of the kernel that copies.
 pub(super) const COPY: &str = "copy";
 /// What observers count: a trial that has one of these was watched.
-pub(super) const WATCHED: [&str; 5] = ["cpu.samples", "locks.lost", "waits.lost", "blocks.lost", "fs.lost"];
+pub(super) const WATCHED: [&str; 6] =
+    ["cpu.samples", "locks.lost", "waits.lost", "calls.lost", "blocks.lost", "fs.lost"];
 /// Means of a request's time at the device (`--observe blocks`), beside the device's own counters.
 pub(super) const DEVICE_TIMES: [&str; 2] = ["blocks.read.d2c.mean", "blocks.write.d2c.mean"];
 /// Mean size of a request (`--observe blocks`).

@@ -87,6 +87,13 @@ pub(in crate::observe) enum Watched {
         /// With the kernel's stack.
         stack: bool,
     },
+    /// A tracepoint by its number, only where the kernel lets it through.
+    Filtered {
+        /// The number.
+        id: u64,
+        /// The filter as the kernel writes it.
+        filter: &'static str,
+    },
     /// A tracepoint by its number, on the whole machine.
     OfMachine {
         /// The number.
@@ -106,7 +113,9 @@ impl Watched {
         match self {
             Watched::Clock { .. } => Parts { address: true, stack: true, raw: false },
             Watched::Tracepoint { stack, .. } => Parts { address: false, stack, raw: true },
-            Watched::OfMachine { .. } => Parts { address: false, stack: false, raw: true },
+            Watched::Filtered { .. } | Watched::OfMachine { .. } => {
+                Parts { address: false, stack: false, raw: true }
+            }
             Watched::Starts => Parts { address: false, stack: false, raw: false },
             Watched::Switches { .. } => Parts { address: false, stack: true, raw: true },
         }

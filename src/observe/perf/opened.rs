@@ -35,9 +35,10 @@ pub(super) fn open(what: Watched, of_all: bool, processor: usize, bytes: usize) 
         let mut builder = match what {
             Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
             Watched::Starts => Builder::new(Software::DUMMY),
-            Watched::Tracepoint { id, .. } | Watched::OfMachine { id } | Watched::Switches { id } => {
-                Builder::new(events::Tracepoint::with_id(id))
-            }
+            Watched::Tracepoint { id, .. }
+            | Watched::Filtered { id, .. }
+            | Watched::OfMachine { id }
+            | Watched::Switches { id } => Builder::new(events::Tracepoint::with_id(id)),
         };
         match what {
             Watched::OfMachine { .. } => builder.any_pid(),
@@ -56,7 +57,10 @@ pub(super) fn open(what: Watched, of_all: bool, processor: usize, bytes: usize) 
                 builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
             }
             Watched::Starts => {}
-            Watched::Tracepoint { .. } | Watched::OfMachine { .. } | Watched::Switches { .. } => {
+            Watched::Tracepoint { .. }
+            | Watched::Filtered { .. }
+            | Watched::OfMachine { .. }
+            | Watched::Switches { .. } => {
                 builder.sample_period(1).sample(SampleFlag::RAW);
                 if what.parts().stack {
                     builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
@@ -64,12 +68,17 @@ pub(super) fn open(what: Watched, of_all: bool, processor: usize, bytes: usize) 
             }
         }
         // Then what tells of lost events tells when and of which thread. A lost event of others, who ended a sleep, is no hole.
-        builder.sample_id_all(matches!(what, Watched::Tracepoint { .. } | Watched::Switches { .. }));
+        let is_of_the_load =
+            matches!(what, Watched::Tracepoint { .. } | Watched::Filtered { .. } | Watched::Switches { .. });
+        builder.sample_id_all(is_of_the_load);
         if matches!(what, Watched::Switches { .. }) {
             builder.context_switch(true);
         }
         let sampler =
             builder.build().and_then(|counter| counter.sampled(bytes)).map_err(|error| errno_of(&error))?;
+        if let Watched::Filtered { filter, .. } = what {
+            set_filter(sampler.as_raw_fd(), filter)?;
+        }
         if of_all && matches!(what, Watched::Switches { .. }) {
             // Half of all switches are from the idle task.
             set_filter(sampler.as_raw_fd(), "prev_pid != 0")?;

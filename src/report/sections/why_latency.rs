@@ -1,15 +1,39 @@
-//! What the judged latency of a paced job is made of, as lines.
+//! What the judged latency of a paced job is made of, and what the slowest calls waited for, as lines.
 //!
 //! Enters: a [`Why`]. Leaves: lines. Nothing is judged here.
 
 use super::budget::{signed, with_unit};
 use super::stages;
-use crate::analyse::{BudgetLine, Interval, LatencyPart, Why};
+use crate::analyse::{BudgetLine, Interval, LatencyPart, SlowPart, Slowest, Why};
 use crate::units::{Scale, Unit};
 
-/// One line a part.
+/// One line a part, and one of the slowest calls.
 pub(super) fn lines(why: &Why) -> Vec<String> {
-    why.latency.iter().map(|(part, time)| line(why, *part, time)).collect()
+    let parts = why.latency.iter().map(|(part, time)| line(why, *part, time));
+    parts.chain(why.slowest.as_ref().map(slowest)).collect()
+}
+
+/// `slowest 1 % of fdatasync: 1.00 ms → 9.00 ms a call; asleep at jbd2_log_wait_commit 0.80 ms → 8.50 ms`.
+fn slowest(of: &Slowest) -> String {
+    let scale = scale(&of.whole);
+    let change = |time: &BudgetLine| {
+        let [baseline, candidate] = [time.baseline_ns, time.candidate_ns].map(|ns| with_unit(ns, &scale));
+        let Interval { low, high, .. } = time.difference_ns;
+        let sure = if low > 0.0 || high < 0.0 { "" } else { " (not sure)" };
+        format!("{baseline} → {candidate}{sure}")
+    };
+    let part = |(part, time): &(SlowPart, BudgetLine)| {
+        let name = match part {
+            SlowPart::At(place) => format!("asleep at {place}"),
+            SlowPart::Ready => "ready to run, another ran".to_owned(),
+            SlowPart::Processor => "CPU".to_owned(),
+        };
+        format!("{name} {}", change(time))
+    };
+    let parts: Vec<String> = of.parts.iter().map(part).collect();
+    let parts = if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) };
+    let of_all = if of.of_all_jobs { " of all jobs" } else { "" };
+    format!("slowest 1 % of {} calls{of_all} (watched): {} a call{parts}", of.call, change(&of.whole))
 }
 
 /// The service in a few words, for a line about the whole pair.

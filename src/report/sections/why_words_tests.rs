@@ -45,6 +45,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         of_mean: false,
         latency: Vec::new(),
         requests: OfRequests::default(),
+        slowest: None,
         watching: None,
         causes,
         unnamed_ns: 0.0,
