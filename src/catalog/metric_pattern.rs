@@ -84,14 +84,14 @@ pub(crate) fn number_in<'l>(
     found: &Captures<'l>,
     line: &'l str,
 ) -> Option<Result<&'l str, String>> {
-    let (whole, group) = (found.get(0)?, found.get(1)?);
+    let group = found.get(1)?;
     let behind = &line[group.end()..];
     let mut next = behind.chars();
     let first = next.next();
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let goes_on = match first {
-        // A pattern that has commas behind its number knows them.
-        Some(',') => is_digit(next.next()) && (whole.end() == group.end() || !pattern.regex.contains(',')),
+        // A pattern that has commas itself knows them.
+        Some(',') => !pattern.regex.contains(',') && is_digit(next.next()),
         Some('e' | 'E') => {
             let digits = next.as_str();
             is_digit(digits.strip_prefix(['+', '-']).unwrap_or(digits).chars().next())
@@ -304,6 +304,7 @@ mod tests {
             ("tps ([0-9.]+)", "tps 12ms", 12.0),
             ("tps ([0-9.]+)", "tps 12each", 12.0),
             ("tps ([0-9]+),", "tps 12,15", 12.0),
+            ("^(?:[^,]*,){5}([0-9.]+)", "a,b,c,d,e,12,13", 12.0),
             ("tps ([0-9.e+]+)", "tps 1.5e+06", 1.5e6),
         ] {
             assert_eq!(taken(pattern, line), Ok(value), "{line}");

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::probe;
 use crate::analyse::{self, Analysis, NoiseFloor};
+use crate::import;
 use crate::record::{Run, RunState, Source};
 use crate::store::{RunSummary, Store};
 
@@ -30,8 +31,15 @@ pub(super) fn watched_run_of(store: &Store, run: &Run) -> Option<Run> {
     store.load_for_report(best.id).ok()
 }
 
+/// What is wished, in the run's own names.
+pub(super) fn fitted(wishes: &analyse::Options, run: &Run) -> analyse::Options {
+    let primary = wishes.primary.as_ref().map(|primary| import::primary_of(run, primary));
+    analyse::Options { primary, ..wishes.clone() }
+}
+
 /// Analyses a run, with the noise floor where the store has an A/A run of the same host and job, and with limits where it has a probe.
 pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>) -> Analysis {
+    let wishes = &fitted(wishes, run);
     let mut analysis = analyse::analyse(run, wishes);
     if run.aa {
         analysis.noise_floor = analyse::noise_floor(run, wishes);

@@ -7,7 +7,7 @@ use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
 use super::failure::{number_of, report_error};
 use super::failures::Failures;
-use super::judge::{judge, watched_run_of};
+use super::judge::{fitted, judge, watched_run_of};
 use super::output::Output;
 use super::overview::{self, Reported};
 use super::{Failure, local_time, named_run, pictures};
@@ -140,7 +140,7 @@ fn loaded(args: &Args, name: &str, wishes: &analyse::Options) -> Result<Run, Fai
             .hint(format!("`assay show {name} --values` prints it; reports of other runs compare with it")));
     }
     is_no_search(&run, name)?;
-    wishes.check(&run).map_err(|error| {
+    fitted(wishes, &run).check(&run).map_err(|error| {
         Failure::request(error).hint(format!("`assay show {name}` lists what the run has"))
     })?;
     Ok(run)

@@ -52,8 +52,8 @@ const ROWS: [Row; 3] = [
         key: "dm=crypt",
         module: "dm_crypt",
         guest_modules: &[
-            "aesni_intel", "aes_x86_64", "aes_generic", "xts", "cbc", "ecb", "essiv", "adiantum",
-            "chacha20_x86_64", "nhpoly1305", "sha256_ssse3", "sha256_generic",
+            "aesni_intel", "aes_x86_64", "aes_generic", "xts", "cbc", "ecb", "essiv", "sha256_ssse3",
+            "sha256_generic",
         ],
         values: &["cipher", "key_bytes", "sector_size"],
         words: &[
@@ -72,9 +72,10 @@ const ROWS: [Row; 3] = [
     },
 ];
 
-/// What cryptsetup(8) takes where nothing is said, and the key of that.
+/// What cryptsetup(8) takes where nothing is said.
 const CIPHER: &str = "aes-xts-plain64";
-const KEY_BYTES: &str = "64";
+/// Bytes of a key: XTS has two in one.
+const KEY_BYTES: [usize; 2] = [64, 32];
 /// The longest delay: a trial that waits longer is not what anybody means.
 const MOST_MS: u32 = 10_000;
 
@@ -128,6 +129,10 @@ impl Mapping {
         Ok(())
     }
 
+    fn cipher(&self) -> &str {
+        self.value("cipher").unwrap_or(CIPHER)
+    }
+
     fn value(&self, name: &str) -> Option<&str> {
         self.options.iter().find(|(known, _)| known == name)?.1.as_deref()
     }
@@ -176,7 +181,10 @@ impl Mapping {
     #[must_use]
     pub fn key_bytes(&self) -> usize {
         match self.target {
-            MapTarget::Crypt => self.value("key_bytes").unwrap_or(KEY_BYTES).parse().unwrap_or_default(),
+            MapTarget::Crypt => {
+                let usual = KEY_BYTES[usize::from(!self.cipher().contains("-xts-"))];
+                self.value("key_bytes").and_then(|bytes| bytes.parse().ok()).unwrap_or(usual)
+            }
             MapTarget::Linear | MapTarget::Delay => 0,
         }
     }
@@ -188,7 +196,9 @@ impl Mapping {
         match self.target {
             MapTarget::Linear => format!("{device} 0"),
             MapTarget::Crypt => {
-                let cipher = self.value("cipher").unwrap_or(CIPHER);
+                let cipher = self.cipher();
+                // Its initial vectors are encrypted with a hash of the key.
+                let hash = if cipher.ends_with("-essiv") { ":sha256" } else { "" };
                 let as_passed = |(name, value): &(String, Option<String>)| match (name.as_str(), value) {
                     (_, None) => Some(name.clone()),
                     ("sector_size", Some(bytes)) => Some(format!("sector_size:{bytes}")),
@@ -200,7 +210,7 @@ impl Mapping {
                 } else {
                     format!(" {} {}", passed.len(), passed.join(" "))
                 };
-                format!("{cipher} {key} 0 {device} 0{tail}")
+                format!("{cipher}{hash} {key} 0 {device} 0{tail}")
             }
             MapTarget::Delay => {
                 let ms = self.value("ms").unwrap_or("0");
@@ -235,13 +245,13 @@ fn check(name: &str, value: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     let right = match name {
         "cipher" => !value.is_empty() && value.chars().all(plain),
-        "key_bytes" => number.is_some_and(|bytes| (16..=128).contains(&bytes)),
+        "key_bytes" => number.is_some_and(|bytes| [16, 24, 32, 48, 64].contains(&bytes)),
         "sector_size" => number.is_some_and(|bytes| bytes.is_power_of_two() && (512..=4096).contains(&bytes)),
         _ => number.is_some_and(|ms| ms <= MOST_MS),
     };
     let wanted = match name {
         "cipher" => "a name like aes-xts-plain64",
-        "key_bytes" => "16 to 128",
+        "key_bytes" => "16, 24, 32, 48 or 64",
         "sector_size" => "512, 1024, 2048 or 4096",
         _ => "whole milliseconds, 10000 at most",
     };
@@ -274,7 +284,7 @@ mod tests {
         assert_eq!(table("crypt"), "crypt aes-xts-plain64 KEY 0 /dev/loop1 0");
         assert_eq!(
             table("crypt:no_read_workqueue:cipher=aes-cbc-essiv:key_bytes=32:sector_size=4096"),
-            "crypt aes-cbc-essiv KEY 0 /dev/loop1 0 2 no_read_workqueue sector_size:4096"
+            "crypt aes-cbc-essiv:sha256 KEY 0 /dev/loop1 0 2 no_read_workqueue sector_size:4096"
         );
         assert_eq!(table("delay:ms=2"), "delay /dev/loop1 0 2 /dev/loop1 0 2 /dev/loop1 0 2");
         assert_eq!(
@@ -284,7 +294,11 @@ mod tests {
         assert_eq!(Mapping::parse("none"), Ok(None));
         let of = |text: &str| Mapping::parse(text).unwrap().unwrap();
         assert_eq!(
-            (of("crypt").key_bytes(), of("crypt:key_bytes=32").key_bytes(), of("linear").key_bytes()),
+            (
+                of("crypt").key_bytes(),
+                of("crypt:cipher=aes-cbc-plain64").key_bytes(),
+                of("linear").key_bytes()
+            ),
             (64, 32, 0)
         );
     }

@@ -23,6 +23,8 @@ pub(super) struct Frame {
     pub(super) command_line: Vec<String>,
     pub(super) stop: StopRule,
     pub(super) primary: Option<String>,
+    /// Somebody named it.
+    pub(super) asked: bool,
     pub(super) clusters: Clusters,
     /// Runs of assay are among the inputs.
     pub(super) own_runs: bool,
@@ -69,7 +71,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
     // Of a run that had not all its rounds there is no verdict, whatever it is compared with.
     let state = batch.so_far.map_or(RunState::Finished, |_| RunState::Interrupted);
     let stop = StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop };
-    let design = Design { primary, stop, ..Design::new(factors) };
+    let design = Design { primary, asked: frame.asked, stop, ..Design::new(factors) };
     Ok(Run {
         started_unix_ns: if started_unix_ns == u64::MAX { 0 } else { started_unix_ns },
         command_line: frame.command_line,

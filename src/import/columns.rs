@@ -87,10 +87,10 @@ const NEITHER: [&str; 19] = [
     "drops", "loss", "lost", "miss", "misses", "retries", "rate",
 ];
 /// What is counted a second by columns called `mb_sec` and `files_s`.
-const AMOUNTS: [&str; 31] = [
+const AMOUNTS: [&str; 28] = [
     "kb", "mb", "gb", "kib", "mib", "gib", "bytes", "kbytes", "mbytes", "gbytes", "bit", "bits", "kbit",
-    "mbit", "gbit", "ops", "io", "ios", "iops", "req", "reqs", "requests", "files", "tx", "trans",
-    "transactions", "rows", "pages", "msgs", "events", "queries",
+    "mbit", "gbit", "ops", "ios", "iops", "req", "reqs", "requests", "files", "transactions", "rows",
+    "pages", "msgs", "events", "queries",
 ];
 /// How [`SUFFIXES`] spell an amount a second; of other amounts it is `per_s`.
 const A_SECOND: [(&str, &str); 16] = [
@@ -111,6 +111,8 @@ const A_SECOND: [(&str, &str); 16] = [
     ("gbit", "gbps"),
     ("per", "per_s"),
 ];
+/// As often counted a second as timed in seconds.
+const AMBIGUOUS: [&str; 5] = ["b", "io", "tx", "trans", "rate"];
 /// Endings of times and of rates alike: the word before them tells.
 const BARE_SECONDS: [&str; 2] = ["s", "sec"];
 /// Endings that say a unit and not what is better: hits and misses are bytes and per cent.
@@ -143,12 +145,17 @@ fn plain(name: &str) -> String {
     }
 }
 
-/// Whether a number of seconds behind these words is a time: `runtime_s`, `latency_p99_s`, `s`.
+/// Whether a number of seconds behind these words is a time: `runtime_s`, `latency_p99_s`, `mount_s`, `s`; not of `bw_s`, nor of what may
+/// be counted: `things_s`.
 fn takes_time(before: &str) -> bool {
     let is_quantile = |word: &str| word.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
     let mut words = before.split('_').filter(|word| !word.is_empty());
     let last = words.rfind(|word| !OF_MANY.contains(word) && !is_quantile(word));
-    last.is_none_or(|word| LOWER.contains(&word) || SPENT.contains(&word))
+    let is_plural = |word: &str| word.ends_with('s') && !word.ends_with("ss");
+    let is_counted = |word: &str| {
+        HIGHER.contains(&word) || AMOUNTS.contains(&word) || AMBIGUOUS.contains(&word) || is_plural(word)
+    };
+    last.is_none_or(|word| LOWER.contains(&word) || SPENT.contains(&word) || !is_counted(word))
 }
 
 /// What is better by a word of a plain name, where its words agree.
@@ -276,11 +283,6 @@ impl ValueColumn {
         self.written
     }
 
-    /// A unit or a direction was written behind its name.
-    pub(super) fn is_more_than_a_name(&self) -> bool {
-        self.unit_said || self.written.is_some()
-    }
-
     /// A unit was written for it.
     pub(super) fn has_unit(&self) -> bool {
         self.unit_said
@@ -355,6 +357,12 @@ mod tests {
             ("lock wait sec", "s", Better::Lower),
             ("latency_p99_s", "s", Better::Lower),
             ("avg_s", "s", Better::Lower),
+            ("mount_s", "s", Better::Lower),
+            ("fsck_sec", "s", Better::Lower),
+            ("recovery_sec", "s", Better::Lower),
+            ("process_s", "s", Better::Lower),
+            ("99th_s", "s", Better::Lower),
+            ("io/s", "/s", Better::Higher),
             ("bw_bytes", "B", Better::Higher),
             ("throughput_bytes", "B", Better::Higher),
             ("files_s", "/s", Better::Higher),
@@ -389,6 +397,10 @@ mod tests {
             ("time_rate", None),
             ("b_sec", None),
             ("things_s", None),
+            ("io_s", None),
+            ("tx_s", None),
+            ("trans_s", None),
+            ("rate_s", None),
             ("bw_s", Some(Better::Higher)),
         ] {
             let column = ValueColumn::guessed(name);

@@ -1,7 +1,7 @@
 //! Files that are byte for byte the same: copies of a result are no further trials.
 //!
 //! Enters: what all files hold, each with its number, side and hash. Leaves: the files that are left out, and sentences about them. Files
-//! of plain numbers may well be equal, and so may what `--metric` reads: there equal files are told and count.
+//! of plain numbers may well be equal. So may tables, Go's text and what tools print, which have no time of their own: they are told and count.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,6 +22,11 @@ pub(super) struct Read {
     pub(super) format: Format,
 }
 
+/// Whether equal bytes are a copy: a result of this kind has times, and too many digits to be the same twice.
+fn proves_copy(format: Format) -> bool {
+    matches!(format, Format::FioJson | Format::Hyperfine | Format::AssayJson | Format::AssayCsv)
+}
+
 /// Length and hash of a file's bytes.
 pub(super) fn hash(bytes: &[u8]) -> (usize, u64) {
     let mut hasher = DefaultHasher::new();
@@ -39,7 +44,7 @@ pub(super) fn find(read: &[Read], sides: &[Side]) -> (BTreeSet<usize>, Vec<Strin
     for one in read.iter().filter(|one| one.format != Format::Numbers) {
         let pair = |first: usize| format!("{} is {}", name(one.file), name(first));
         match here.get(&(one.side, one.hash)) {
-            Some(first) if one.format == Format::Printed("") => kept.push(pair(*first)),
+            Some(first) if !proves_copy(one.format) => kept.push(pair(*first)),
             Some(first) => {
                 left_out.push(pair(*first));
                 out.insert(one.file);
@@ -120,8 +125,12 @@ mod tests {
     fn what_may_well_be_equal_counts() {
         let numbers = Format::Numbers;
         assert_eq!(found(&[(0, 1, numbers), (0, 1, numbers)]), (Vec::new(), Vec::new()));
-        let text = Format::Printed("");
-        let (out, notes) = found(&[(0, 1, text), (0, 1, text)]);
-        assert!(out.is_empty() && notes[0].contains("counts all the same"), "{notes:?}");
+        for text in [Format::Printed(""), Format::Printed("x"), Format::Csv, Format::GoBenchmark] {
+            let (out, notes) = found(&[(0, 1, text), (0, 1, text)]);
+            assert!(out.is_empty() && notes[0].contains("counts all the same"), "{notes:?}");
+        }
+        for copied in [Format::FioJson, Format::Hyperfine, Format::AssayJson, Format::AssayCsv] {
+            assert_eq!(found(&[(0, 1, copied), (0, 1, copied)]).0, [1], "{copied:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::record::{Design, StopRule};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Judged {
     primary: Option<String>,
+    asked: bool,
     delta: f64,
     alpha: f64,
 }
@@ -15,7 +16,7 @@ pub(super) struct Judged {
 impl Judged {
     pub(super) fn of(design: &Design) -> Judged {
         let StopRule { delta, alpha, .. } = design.stop;
-        Judged { primary: design.primary.clone(), delta, alpha }
+        Judged { primary: design.primary.clone(), asked: design.asked, delta, alpha }
     }
 }
 
@@ -23,6 +24,8 @@ impl Judged {
 #[derive(Debug, Default)]
 pub(super) struct Decided {
     pub(super) primary: Option<String>,
+    /// Somebody named it for each of them.
+    pub(super) asked: bool,
     pub(super) stop: Option<StopRule>,
     /// What decided each, where they do not agree.
     pub(super) note_of_primary: Option<String>,
@@ -36,6 +39,7 @@ pub(super) fn decided(ways: &[Judged]) -> Decided {
     let mut decided = Decided::default();
     if ways.iter().all(|way| way.primary == first.primary) {
         decided.primary.clone_from(&first.primary);
+        decided.asked = ways.iter().all(|way| way.asked);
     } else {
         let by = listed(ways, |way| way.primary.clone().unwrap_or_else(|| "their usual metric".to_owned()));
         decided.note_of_primary =
@@ -76,7 +80,7 @@ mod tests {
     use super::*;
 
     fn way(primary: Option<&str>, delta: f64) -> Judged {
-        Judged { primary: primary.map(str::to_owned), delta, alpha: 0.05 }
+        Judged { primary: primary.map(str::to_owned), asked: false, delta, alpha: 0.05 }
     }
 
     #[test]

@@ -4,22 +4,22 @@
 //! Format: golang.org/design/14313-benchmark-format. `Unit` lines with `better=` are from
 //! golang.org/x/perf/benchfmt.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::record::{FailureKind, HostFacts, Metric, Status};
 use crate::units::{Better, Unit};
 
-use super::clusters::{self, Clusters};
+use super::clusters::Clusters;
 use super::columns::ValueColumn;
 use super::error::{ImportError, Problem};
+use super::go_keys;
 use super::observation::{Batch, Observation};
 use super::recognise::is_go_result;
-use super::time_stamps;
 
 /// The row's factor that is left out when all benchmarks are of one package.
 pub(super) const PACKAGE: &str = "pkg";
 /// The row's factor that names a benchmark.
-const BENCHMARK: &str = "benchmark";
+pub(super) const BENCHMARK: &str = "benchmark";
 /// Lines `key: value` that are kept; Go writes four.
 const MOST_FACTS: usize = 64;
 
@@ -83,45 +83,7 @@ pub(super) fn read(
 /// What can be said only when all files are read: which numbers of processors and which keys tell benchmarks apart.
 pub(super) fn settle(batch: &mut Batch, clusters: &Clusters) {
     without_processors(batch);
-    configuration_rows(batch, clusters);
-}
-
-/// Keys that vary within a side are rows, as what was run on XFS is no repeat of what was run on ext4: but those that tell which trials
-/// belong together or when they were, and those that number the repeats.
-fn configuration_rows(batch: &mut Batch, clusters: &Clusters) {
-    let no_row = |key: &str| {
-        key == PACKAGE || clusters.wants(key, false) || clusters::passes(key) || time_stamps::may_be(key)
-    };
-    for key in std::mem::take(&mut batch.configuration).into_iter().filter(|key| !no_row(key)) {
-        let of_go = |one: &&Observation| one.rows.iter().any(|(factor, _)| factor == BENCHMARK);
-        let value = |one: &Observation| {
-            let facts = one.facts.map(|at| &batch.facts[at as usize]);
-            facts.and_then(|facts| facts.get(&key)).unwrap_or_default()
-        };
-        let mut of_side: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
-        let mut met = HashSet::new();
-        let mut repeats = true;
-        for one in batch.observations.iter().filter(of_go) {
-            let value = value(one);
-            of_side.entry(one.side).or_default().insert(value);
-            repeats &= value.parse::<f64>().is_ok() && met.insert((one.side, &one.rows, value));
-        }
-        let Some(values) = of_side.values().find(|values| values.len() > 1).filter(|_| !repeats) else {
-            continue;
-        };
-        let shown = values.iter().take(4).copied().collect::<Vec<&str>>().join(", ");
-        let note = format!(
-            "key '{key}' varies within an input ({shown}{}) and makes rows; --cluster {key} would judge by its values",
-            if values.len() > 4 { ", …" } else { "" }
-        );
-        let rows: Vec<Option<String>> =
-            batch.observations.iter().map(|one| of_go(&one).then(|| value(one).to_owned())).collect();
-        for (one, value) in batch.observations.iter_mut().zip(rows) {
-            one.rows.extend(value.map(|value| (key.clone(), value)));
-        }
-        batch.facts.iter_mut().for_each(|facts| facts.retain(|name| name != key));
-        batch.note(note);
-    }
+    go_keys::settle(batch, clusters);
 }
 
 /// Takes the number of processors off the names, where every side has one of its own; with several in a side it tells benchmarks apart,

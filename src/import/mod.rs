@@ -18,6 +18,7 @@ mod decided;
 mod error;
 mod fio;
 mod go_benchmark;
+mod go_keys;
 mod hyperfine;
 mod marks;
 mod numbers;
@@ -171,6 +172,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         command_line: options.command_line.clone(),
         stop: decided.stop.unwrap_or(options.stop),
         primary: options.primary.clone().or(decided.primary),
+        asked: options.primary.is_some() || decided.asked,
         clusters: options.columns.clusters.clone(),
         own_runs: own || source.contains(&"stored run"),
         has_hyperfine: contents.formats.contains(&Format::Hyperfine),
@@ -201,7 +203,7 @@ fn columns_are_used(columns: &Columns, formats: &[Format]) -> Result<(), ImportE
     Err(ImportError::new("columns", Problem::BadColumns(why)))
 }
 
-/// Refuses what `--value` says of a unit that no benchmark has, says nothing of it, or says of a second column of plain numbers.
+/// Refuses what `--value` says of a unit that no benchmark has, or of a second column of plain numbers.
 fn values_are_there(values: &[ValueColumn], contents: &Contents) -> Result<(), ImportError> {
     let refused = |why: String| Err(ImportError::new("--value", Problem::BadColumns(why)));
     match (contents.formats.as_slice(), values) {
@@ -216,11 +218,6 @@ fn values_are_there(values: &[ValueColumn], contents: &Contents) -> Result<(), I
                     return refused(format!(
                         "no benchmark has the unit '{name}'; there are {}",
                         units.join(", ")
-                    ));
-                }
-                if !value.is_more_than_a_name() {
-                    return refused(format!(
-                        "'{name}' says nothing of this unit: {name}:higher or {name}:lower does, and --primary {name} has it decide"
                     ));
                 }
             }
@@ -263,6 +260,13 @@ fn unreadable(
 
 fn unreadable_error(origin: &str, total: usize, failures: Vec<ImportError>) -> ImportError {
     ImportError::new(origin, Problem::Unreadable { total, failures })
+}
+
+/// A wish for what decides, as the run names it: the results of an only section have none.
+#[must_use]
+pub fn primary_of(run: &Run, primary: &str) -> String {
+    let only = what_was_run::only_section(&run.experiment).into_iter().collect();
+    without_sections(primary, &only, &run.metrics)
 }
 
 /// Reads an assay export, for whoever accepts one where a run is accepted.
@@ -327,8 +331,8 @@ fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
         }
     }
     if let Some(primary) = &options.primary {
-        let only = what_was_run::only_section(&run.experiment).into_iter().collect();
-        run.design.primary = Some(without_sections(primary, &only, &run.metrics));
+        run.design.primary = Some(primary_of(&run, primary));
+        run.design.asked = true;
     }
     Ok(Loaded { run, skipped: Vec::new(), guessed: BTreeSet::new() })
 }

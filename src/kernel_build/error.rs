@@ -128,6 +128,8 @@ pub enum BuildError {
         path: PathBuf,
         /// Who else can change it.
         reason: String,
+        /// The directory above it that others can change, where it is that one.
+        above: Option<PathBuf>,
     },
     /// A file or link of a source tree that is not, or does not stay, in the tree.
     #[error("{} {found}", path.display())]
@@ -356,6 +358,16 @@ impl BuildError {
             BuildError::NoHeaders { .. } => {
                 "apt-get download them beside the kernel's package (`assay help patches`); nothing needs to be installed"
                     .to_owned()
+            }
+            BuildError::UntrustedHeaders { above: Some(above), reason, .. } => {
+                let remedy = if reason.contains(" belongs to ") {
+                    "chown root"
+                } else if reason.contains(" by group ") {
+                    "chmod g-w"
+                } else {
+                    "chmod go-w"
+                };
+                format!("{remedy} {}", above.display())
             }
             BuildError::UntrustedHeaders { .. } => {
                 "chown and chmod it so that only you and root can write to it, and the directories above it".to_owned()

@@ -10,7 +10,7 @@ use super::error::BuildError;
 use super::make::Watch;
 use super::source::{archive_of, unpack_package, version_in};
 use super::{digests, entries, tree};
-use crate::sys::private_directory::{trusted_directory, trusted_file};
+use crate::sys::private_directory::{Untrusted, trusted_directory, trusted_file};
 use crate::sys::{cache, clean_command};
 
 /// Headers that were found.
@@ -144,14 +144,26 @@ fn installed(link: &Path) -> Option<Result<PathBuf, BuildError>> {
         // A flavour's may be links to those that all share.
         let real = file.canonicalize().unwrap_or(file);
         if let Err(reason) = trusted_file(&real) {
-            return Some(Err(BuildError::UntrustedHeaders { path: real, reason }));
+            return Some(Err(untrusted(real, reason)));
         }
     }
-    Some(
-        trusted_directory(&directory).map(|_| directory.clone()).map_err(|untrusted| {
-            BuildError::UntrustedHeaders { path: directory, reason: untrusted.to_string() }
-        }),
-    )
+    Some(match trusted_directory(&directory) {
+        Ok(_) => Ok(directory),
+        Err(error) => Err(untrusted(directory, error.to_string())),
+    })
+}
+
+/// The refusal of a file or directory for this reason; with the directory above it, where that is what others can change.
+fn untrusted(path: PathBuf, reason: String) -> BuildError {
+    let directory = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
+    let above = match trusted_directory(directory) {
+        Err(error) if error.to_string() == reason => match error {
+            Untrusted::Others { place, .. } if place != path => Some(place),
+            _ => None,
+        },
+        _ => None,
+    };
+    BuildError::UntrustedHeaders { path, reason, above }
 }
 
 /// What makes a build with installed headers another one: the kernel's symbols, its options, and the headers themselves as they lie there.
@@ -220,7 +232,7 @@ fn newest(name: &str, places: &[PathBuf]) -> Result<Option<PathBuf>, BuildError>
     for path in all.into_iter().rev() {
         match trusted_file(&path) {
             Ok(()) => return Ok(Some(path)),
-            Err(reason) => refused = refused.or(Some(BuildError::UntrustedHeaders { path, reason })),
+            Err(reason) => refused = refused.or_else(|| Some(untrusted(path, reason))),
         }
     }
     refused.map_or(Ok(None), Err)
@@ -300,6 +312,9 @@ mod tests {
             mode(&path, open);
             let error = installed(&link).unwrap().unwrap_err();
             assert!(matches!(error, BuildError::UntrustedHeaders { .. }), "{error}");
+            // What lies in a directory that is not trusted cannot help it.
+            let of_above = format!("chmod go-w {}", common.canonicalize().unwrap().display());
+            assert_eq!(error.hint() == of_above, path == common, "{}", error.hint());
             mode(&path, closed);
             assert!(installed(&link).unwrap().is_ok(), "{}", path.display());
         }

@@ -183,7 +183,7 @@ impl Made {
             Made::Zram { .. } => in_sys("module", "zram"),
             // Without the module nothing is in configfs, wherever that is mounted.
             Made::NullBlk { .. } => in_sys("module", "null_blk"),
-            Made::Mapped { name, .. } => mapped_device::device_of(name).is_none(),
+            Made::Mapped { name, .. } => !mapped_device::is_there(name),
             Made::Module { name, .. } => in_sys("module", name),
             Made::Filesystem { device, .. } => is_nothing(device),
             Made::Mount { point, .. } => is_nothing(point),
@@ -202,7 +202,10 @@ impl Made {
             Made::Zram { number: Some(number), .. } => format!("reset /dev/zram{number}"),
             Made::Zram { .. } => "remove a zram device that has no size yet".to_owned(),
             Made::NullBlk { name } => format!("remove the null_blk device {name}"),
-            Made::Mapped { name, .. } => format!("remove the device mapper's {name}"),
+            Made::Mapped { name, below: None } => format!("remove the device mapper's {name}"),
+            Made::Mapped { name, below: Some((below, _)) } => {
+                format!("remove the device mapper's {name} and clear the ends of {}", below.display())
+            }
             Made::Module { name, .. } => format!("unload the module {name}"),
             Made::Filesystem { device, .. } => format!("wipe the filesystem made on {}", device.display()),
             Made::Mount { point, .. } => format!("unmount {}", point.display()),

@@ -242,7 +242,8 @@ impl Builder<'_> {
         (device, log): (&Path, Option<&Path>),
         facts: &mut Facts,
     ) -> Result<(), TargetError> {
-        let foreign = self.is_foreign();
+        // What lies under a mapping of the run's own goes with that.
+        let foreign = self.is_foreign() && self.settings.dm.is_none();
         let mut others = second_device::of_mkfs(settings);
         others.retain(|other| other != device);
         for other in &others {

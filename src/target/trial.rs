@@ -241,10 +241,14 @@ pub fn facts(spec: &TargetSpec, ready: &Ready) -> HostFacts {
         let plain = options.replace(&*log.to_string_lossy(), "LOG");
         facts.set("mount.options", plain);
     }
-    if let Some(kind) = made.filter(|_| facts.get("device").is_some()) {
-        let mapped = spec.setup.as_ref().and_then(|setup| setup.settings.dm.as_ref());
-        let name = mapped.map_or(kind.name(), Mapping::target);
+    let mapped = spec.setup.as_ref().filter(|setup| setup.stack.is_some());
+    let mapped = mapped.and_then(|setup| setup.settings.dm.as_ref()).map(Mapping::target);
+    let made = made.map(DeviceKind::name);
+    if let Some(name) = mapped.or(made).filter(|_| facts.get("device").is_some()) {
         without_numbers(&mut facts, name);
+    }
+    if let Some(below) = made.filter(|_| mapped.is_some() && facts.get("device.on").is_some()) {
+        facts.set("device.on", below);
     }
     facts
 }

@@ -251,7 +251,8 @@ impl OneDevice {
             Action::Insert if event.sectors > 0 => self.in_flight.insert(event),
             Action::Issue => self.issue(event),
             Action::Requeue => {
-                self.in_flight.requeue(event);
+                let was_issued = self.in_flight.requeue(event);
+                self.counts.requeue(event, was_issued);
                 self.audit.requeue(event);
             }
             Action::Complete | Action::BioComplete => self.complete(event),

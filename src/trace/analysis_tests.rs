@@ -41,6 +41,28 @@ fn stages_add_up_for_each_bio() {
 }
 
 #[test]
+fn a_request_that_comes_back_without_an_issue_takes_nothing_from_others() {
+    let mut events = vec![
+        event(1, Action::Queue, "R", 0, 8),
+        event(2, Action::Issue, "R", 0, 8),
+        event(3, Action::Issue, "FF", 0, 0),
+        event(4, Action::Complete, "FF", 0, 0),
+        event(9, Action::Complete, "R", 0, 8),
+    ];
+    let counts = |events: &[Event]| {
+        let counts = run(Settings::default(), events).unwrap().device.counts;
+        (counts.reads_issued, counts.read_sectors_issued, counts.flush_commands, counts.requeues)
+    };
+    assert_eq!(counts(&events), (1, 8, 1, 0));
+    events.insert(4, event(5, Action::Requeue, "R", 64, 8));
+    events.insert(5, event(6, Action::Requeue, "FF", 0, 0));
+    assert_eq!(counts(&events), (1, 8, 1, 2));
+    events.insert(6, event(7, Action::Requeue, "R", 0, 8));
+    events.insert(7, event(8, Action::Issue, "R", 0, 8));
+    assert_eq!(counts(&events), (1, 8, 1, 3));
+}
+
+#[test]
 fn no_latency_spans_a_hole() {
     let mut analysis = Analysis::new(Settings::default());
     let feed = |analysis: &mut Analysis, event: Event| analysis.feed(&Item::Event(event));

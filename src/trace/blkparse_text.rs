@@ -79,12 +79,12 @@ fn body(event: &mut Event, mut words: Words<'_>) -> Option<()> {
     }
     let mut next = words;
     // `18 (12 00 00 00)`, and `(12 00 00 00)` at its end: bytes and the command of a request that reads and writes no sectors.
-    let is_end = event.action == Action::Complete;
+    let is_end = matches!(event.action, Action::Complete | Action::Requeue);
     let number = next.number();
     if number.is_some() {
         words = next;
     }
-    if number.is_none() == is_end && words.rest().starts_with(b"(") {
+    if number.is_none() == is_end && is_command(words.rest()) {
         event.flags.operation = Operation::Passthrough;
     } else if let Some(sector) = number {
         event.sector = sector;
@@ -111,11 +111,18 @@ fn body(event: &mut Event, mut words: Words<'_>) -> Option<()> {
             let error = if error > 0x7fff { error - 0x1_0000 } else { error };
             event.error = i32::try_from(error).ok()?;
         }
-        Action::Remap => {}
+        // `[0]` behind a request that was given back is an error, too.
+        Action::Remap | Action::Requeue => {}
         _ if tail.is_empty() => {}
         _ => event.comm = comm(tail),
     }
     Some(())
+}
+
+/// `(12 00 00 00)`, and not the time of `blkparse -t`: `(    1234)`.
+fn is_command(text: &[u8]) -> bool {
+    let [b'(', one, other, b' ' | b')', ..] = text else { return false };
+    one.is_ascii_hexdigit() && other.is_ascii_hexdigit()
 }
 
 /// `[name]`; `[(null)]` where blkparse does not know it.
@@ -221,9 +228,10 @@ mod tests {
         );
         assert_eq!(event("  7,1    1        0     0.765445094    24  D  FN [(null)]").action, Action::Issue);
         assert_eq!(event("  7,1    1        0     0.7 28976  U   N [(null)] 1").action, Action::Unplug);
-        for command in
-            ["D   R 18 (12 00 00 00) [dd]", "I   R 18 (12 00 00 00) [dd]", "C   R (12 00 00 00) [0]"]
-        {
+        for command in [
+            "D   R 18 (12 00 00 00) [dd]", "I   R 18 (12 00 00 00) [dd]", "C   R (12 00 00 00) [0]",
+            "R   R (12 00 00 00) [0]", "C   N (a1) [0]",
+        ] {
             let found = event(&format!("  8,0    0        5     0.000103000   100  {command}"));
             assert_eq!((found.flags.operation, found.sector), (Operation::Passthrough, 0), "{command}");
         }
@@ -231,6 +239,12 @@ mod tests {
             event("  7,1    1        0     0.7    22  C WSM 8 ( 12) [0]").flags.operation,
             Operation::Write
         );
+        // Times of `blkparse -t`.
+        for flush in ["D  FN 0 (    1234) [kworker]", "C  FN 0 (12345678) [0]", "R  FN 0 (    1234) [0]"] {
+            let found = event(&format!("  8,0    0        5     0.000103000   100  {flush}"));
+            assert_eq!((found.flags.operation, found.sectors), (Operation::Flush, 0), "{flush}");
+        }
+        assert_eq!(event("  8,0    1        5     0.7    22  R WSM 8 + 8 ( 12) [0]").sectors, 8);
         assert_eq!(event("  8,0    1        0     0.7 28976  A  WS 100 + 8 <- (8,1) 36").sector, 100);
     }
 

@@ -83,18 +83,24 @@ pub struct Counts {
     request_end: Option<u64>,
     #[serde(skip)]
     steps: VecDeque<Step>,
+    /// Flush commands that are with the driver.
+    #[serde(skip)]
+    flushes_out: u64,
 }
 
 impl Counts {
-    /// Counts an event.
+    /// Counts an event, but what was given back: [`Counts::requeue`].
     pub(super) fn add(&mut self, event: &Event, journal: Option<JournalRange>) {
         match event.action {
             Action::Queue => self.queue(event, journal),
             Action::Issue => self.issue(event),
             Action::BackMerge | Action::FrontMerge => self.merges += 1,
             Action::Split => self.splits += 1,
-            Action::Requeue => self.requeue(event),
-            Action::Complete | Action::BioComplete => self.errors += u64::from(event.error != 0),
+            Action::Complete | Action::BioComplete => {
+                self.errors += u64::from(event.error != 0);
+                let is_flush = event.flags.operation == Operation::Flush;
+                self.flushes_out = self.flushes_out.saturating_sub(u64::from(is_flush));
+            }
             _ => {}
         }
     }
@@ -143,7 +149,10 @@ impl Counts {
                 self.write_sectors_issued += sectors;
                 self.fua_commands += u64::from(event.flags.fua());
             }
-            Operation::Flush => self.flush_commands += 1,
+            Operation::Flush => {
+                self.flush_commands += 1;
+                self.flushes_out += 1;
+            }
             _ => {}
         }
         // What moves no data, discards first of all, is in nobody's way.
@@ -161,9 +170,14 @@ impl Counts {
         }
     }
 
-    /// The driver gave a request back: its issue does not count, for it will be issued once more.
-    fn requeue(&mut self, event: &Event) {
+    /// The driver gave a request back: its issue does not count, for it will be issued once more. One whose issue was not seen has not
+    /// been counted.
+    pub(super) fn requeue(&mut self, event: &Event, was_issued: bool) {
         self.requeues += 1;
+        let is_flush = event.flags.operation == Operation::Flush;
+        if !(was_issued || is_flush && self.flushes_out > 0) {
+            return;
+        }
         let sectors = u64::from(event.sectors);
         let take = |count: &mut u64, less: u64| *count = count.saturating_sub(less);
         match event.flags.operation {
@@ -176,7 +190,10 @@ impl Counts {
                 take(&mut self.write_sectors_issued, sectors);
                 take(&mut self.fua_commands, u64::from(event.flags.fua()));
             }
-            Operation::Flush => take(&mut self.flush_commands, 1),
+            Operation::Flush => {
+                take(&mut self.flush_commands, 1);
+                take(&mut self.flushes_out, 1);
+            }
             _ => {}
         }
         let is_of = |step: &Step| step.sector == event.sector && step.operation == event.flags.operation;
@@ -264,7 +281,7 @@ mod tests {
                     0 => flush(Action::Requeue),
                     _ => back(&letters, event.sector),
                 };
-                often.add(&given_back, None);
+                often.requeue(&given_back, true);
                 often.add(&event, None);
             }
         }
@@ -274,8 +291,14 @@ mod tests {
         assert_eq!((once.writes_issued, once.fua_commands, once.sequential_requests), (2, 1, 2));
         // One whose issue was before the trace.
         let mut late = Counts::default();
-        late.add(&back("R", 64), None);
+        late.requeue(&back("R", 64), false);
         late.add(&issue("R", 64), None);
         assert_eq!((late.reads_issued, late.seek_sectors), (1, 0));
+        // It takes nothing from others, nor does a flush when none is with the driver.
+        late.requeue(&back("R", 128), false);
+        late.add(&flush(Action::Issue), None);
+        late.add(&flush(Action::Complete), None);
+        late.requeue(&flush(Action::Requeue), false);
+        assert_eq!((late.reads_issued, late.flush_commands, late.requeues), (1, 1, 3));
     }
 }

@@ -188,9 +188,9 @@ impl InFlight {
         inserted_ns.map(|inserted| event.time_ns.saturating_sub(inserted))
     }
 
-    /// The driver gives the request back: it is inserted again, or issued again without that.
-    pub(super) fn requeue(&mut self, event: &Event) {
-        self.issued.take(event.sector, |request| request.operation == event.flags.operation);
+    /// The driver gives the request back: it is inserted again, or issued again without that. Returns whether its issue was seen.
+    pub(super) fn requeue(&mut self, event: &Event) -> bool {
+        self.issued.take(event.sector, |request| request.operation == event.flags.operation).is_some()
     }
 
     /// The request that this completion is of. A part of it completes from its front, and the rest stays.

@@ -34,9 +34,6 @@ pub(super) fn execute(
     }
     let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
     verdict::primary_is_known(&prepared.run)?;
-    if ending == Ending::Finished {
-        operations::are_enough(&prepared.run)?;
-    }
     let id = prepared.run.id.unwrap_or_default();
     store.add_stacks(id, &mut prepared.run.trials).map_err(|error| wrong(&error))?;
     let run = &prepared.run;
@@ -51,7 +48,13 @@ pub(super) fn execute(
     let mut watched = if waits { afterwards(store) } else { Ok(None) };
     verdict::print(args, store, run, &analysis, seen(&watched))?;
     let code = match ended_early(ending, run, args) {
-        Ok(()) => verdict::exit_code(args, run, &analysis),
+        Ok(()) => match verdict::exit_code(args, run, &analysis) {
+            // What is wrong besides comes first.
+            Ok(code) if code == ExitCode::SUCCESS => {
+                operations::are_enough(run).map(|()| code).map_err(Into::into)
+            }
+            other => other,
+        },
         Err(failure) => Err(failure.into()),
     };
     if explain && !waits && code.is_ok() {

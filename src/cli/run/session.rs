@@ -282,8 +282,9 @@ fn trials(
         sinks: vec![&mut store_sink, &mut progress],
         decided: &mut |run| {
             verdict::primary_is_known(run).is_err()
-                || super::operations::are_enough(run).is_err()
-                || (!all && crate::analyse::decided(run, &options))
+                || (!all
+                    && (super::operations::are_enough(run).is_err()
+                        || crate::analyse::decided(run, &options)))
         },
         cancelled,
         limits,

@@ -1,5 +1,7 @@
 //! What explaining runs: how many rounds, which observers, and how long that takes.
 
+use std::collections::BTreeMap;
+
 use super::prepare::Prepared;
 use crate::catalog::{
     OR_A_TRACEPOINT, in_order, is_observer, named_twice, observer_names, observers_listed, server_of,
@@ -55,14 +57,20 @@ pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64,
     Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
 }
 
-/// Seconds that this many trials of a run take, as its own did from the begin of one to that of the next; `None`: it has too few.
+/// Seconds that this many trials of a run take, as those of its own rounds did from the begin of one to that of the next; `None`: it has too
+/// few.
 pub(super) fn as_long_as_its_own(run: &Run, trials: u64) -> Option<f64> {
-    let mut begun: Vec<u64> = run.trials.iter().map(|trial| trial.started_unix_ns).collect();
-    begun.sort_unstable();
-    let mut apart: Vec<u64> = begun.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    apart.sort_unstable();
-    let usual = *apart.get(apart.len() / 2)?;
-    Some(usual as f64 / 1e9 * trials as f64)
+    let mut rounds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for trial in &run.trials {
+        let (begun, count) = rounds.entry(trial.round).or_insert((u64::MAX, 0));
+        *begun = trial.started_unix_ns.min(*begun);
+        *count += 1;
+    }
+    let rounds: Vec<(u64, u64)> = rounds.into_values().collect();
+    let each = |two: &[(u64, u64)]| two[1].0.saturating_sub(two[0].0) as f64 / 1e9 / two[0].1 as f64;
+    let mut each: Vec<f64> = rounds.windows(2).map(each).collect();
+    each.sort_by(f64::total_cmp);
+    Some(each.get(each.len() / 2)? * trials as f64)
 }
 
 /// Whether so much time is too little for the fewest rounds that tell anything, of these seconds for all.
@@ -120,13 +128,14 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(as_long_as_its_own(&run, 10), None);
-        let trial = |seconds: u64| {
-            serde_json::json!({"cell": 0, "round": 0, "position": 0, "attempt": 0,
+        let trial = |(round, seconds): (u64, u64)| {
+            serde_json::from_value(serde_json::json!({"cell": 0, "round": round, "position": 0, "attempt": 0,
             "started_unix_ns": seconds * 1_000_000_000, "elapsed_s": 1.0, "facts": null, "status": "done",
-            "excluded": null, "values": [], "histograms": [], "series": [], "notes": []})
+            "excluded": null, "values": [], "histograms": [], "series": [], "notes": []}))
+            .unwrap()
         };
-        // It went on after an hour.
-        let begun = [0, 2, 4, 3604, 3606].map(trial).map(|trial| serde_json::from_value(trial).unwrap());
+        // Cells of one second and of three; it went on after an hour.
+        let begun = [(0, 0), (0, 1), (1, 4), (1, 7), (2, 8), (2, 9), (3, 3612)].map(trial);
         run.trials = begun.to_vec();
         assert_eq!(as_long_as_its_own(&run, 10), Some(20.0));
     }

@@ -17,7 +17,7 @@ pub(super) fn text(summary: &Summary, form: Form, files: usize) -> String {
     let (totals, device) = (&summary.totals, &summary.device);
     let mut lines = folded(&format!("{}:", device.device), &head(totals, device, form, files));
     lines.extend(missing(totals));
-    lines.extend(mistakable(device));
+    lines.extend(mistakable(device.unfinished_beside_another));
     lines.extend(other_devices(totals, device));
     lines.push(String::new());
     lines.extend(latencies(device));
@@ -55,14 +55,13 @@ fn missing(totals: &Totals) -> impl Iterator<Item = String> {
 }
 
 /// That a latency may lie between the beginning of one I/O and the end of another.
-fn mistakable(device: &DeviceSummary) -> Vec<String> {
-    let ends = device.unfinished_beside_another;
+fn mistakable(ends: u64) -> Vec<String> {
     if ends == 0 {
         return Vec::new();
     }
-    let are = if ends == 1 { "is" } else { "are" };
+    let (are, which) = if ends == 1 { ("is", "its I/O") } else { ("are", "their I/Os") };
     let text = format!(
-        "{} {are} not in the trace, and I/Os with the same sectors overlapped: latencies may be of the wrong one",
+        "{} {are} not in the trace, or {which} had not ended yet; I/Os with the same sectors overlapped: latencies may be of the wrong one",
         counted(ends, "end")
     );
     folded("MISSING", &text)
@@ -339,6 +338,16 @@ fn folded(word: &str, text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_that_was_not_seen_may_have_been_to_come() {
+        let words = |ends: u64| mistakable(ends).join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(0), "");
+        assert!(words(1).starts_with("MISSING 1 end is not in the trace, or its I/O had not ended yet; "));
+        assert!(
+            words(2).starts_with("MISSING 2 ends are not in the trace, or their I/Os had not ended yet; ")
+        );
+    }
 
     #[test]
     fn long_text_is_folded_behind_its_word() {

@@ -46,6 +46,14 @@ pub enum GuestError {
         /// Where modules were looked for.
         place: PathBuf,
     },
+    /// A module lies in a kernel's tree, and no list of what its build has made has it.
+    #[error("{} may be of an earlier build: modules.order of {} is missing or cut", file.display(), tree.display())]
+    NotListed {
+        /// The module.
+        file: PathBuf,
+        /// The tree.
+        tree: PathBuf,
+    },
     /// A package of an image alone.
     #[error("{} has no modules, and there is no linux-modules-{release}_*.deb beside it", package.display())]
     NoModules {
@@ -220,6 +228,7 @@ impl GuestError {
                 "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"
                     .to_owned()
             }
+            GuestError::NotListed { .. } => "make modules writes it".to_owned(),
             GuestError::NoKvm { .. } => {
                 "make /dev/kvm work again, or run it anew: emulated trials are not compared with those".to_owned()
             }

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::error::GuestError;
+use super::module_files;
 use super::package::unpacked;
 use crate::sys::cache;
 use crate::sys::regular_file;
@@ -42,8 +43,9 @@ impl KernelImage {
         let release = release_of(&image)?;
         if let Some(tree) = built_tree(path) {
             let config = tree.join(".config");
-            // Without any, all that is wanted is built in; what is installed may be of an earlier build.
-            let has_some = std::fs::metadata(tree.join("modules.order")).is_ok_and(|order| order.len() > 0);
+            // Without any, all that is wanted is built in; what is installed may be of an earlier build. The list of them may be missing.
+            let is_listed = std::fs::metadata(tree.join("modules.order")).is_ok_and(|order| order.len() > 0);
+            let has_some = is_listed || !has_no_modules(&config) && module_files::has_some(&tree);
             let modules = Some(tree).filter(|_| has_some && may_have_modules(&config));
             let config = cache::digest_of(&config).ok();
             return Ok(KernelImage { image, release, modules, config, doubt: None });
@@ -269,6 +271,11 @@ mod tests {
         let open = || KernelImage::open(&path).unwrap();
         assert_eq!(open().modules, None, "no module was built");
         std::fs::write(tree.path().join("modules.order"), "fs/xfs/xfs.o\n").unwrap();
+        assert_eq!(open().modules, Some(tree.path().canonicalize().unwrap()));
+        // After `make fs/xfs/xfs.ko` the list may be missing.
+        std::fs::remove_file(tree.path().join("modules.order")).unwrap();
+        std::fs::create_dir_all(tree.path().join("fs/xfs")).unwrap();
+        std::fs::write(tree.path().join("fs/xfs/xfs.ko"), "x").unwrap();
         assert_eq!(open().modules, Some(tree.path().canonicalize().unwrap()));
         assert!(open().config.is_some());
         std::fs::write(tree.path().join(".config"), "# CONFIG_MODULES is not set\n").unwrap();

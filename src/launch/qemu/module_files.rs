@@ -1,8 +1,8 @@
 //! Which file of a kernel each of its modules is, where several have its name.
 //!
 //! Enters: the directory of installed modules, or the tree in which a kernel was built. Leaves: a file by the name of each module. A
-//! tree has what its last build has listed (`modules.order`), and no copy for a package nor what an earlier build has left. Of installed
-//! ones that counts which depmod(8) has chosen, or would choose.
+//! tree has what its last build has listed (`modules.order`), and no copy for a package nor what an earlier build has left; where that list
+//! is missing or cut, those of the modules' own directories count. Of installed ones that counts which depmod(8) has chosen, or would choose.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,40 @@ pub(super) fn plain(name: &str) -> String {
 
 /// Modules by their names, of the tree that a kernel was built in.
 pub(super) fn built(tree: &Path) -> BTreeMap<String, PathBuf> {
-    let order = regular_file::read_text(&tree.join("modules.order"), MOST_LIST).unwrap_or_default();
+    listed_in(tree, Path::new(""))
+}
+
+/// A module that the list of a whole tree lacks, and whether the list of its own directory has it. kbuild leaves one in each.
+pub(super) struct Unlisted {
+    pub(super) file: PathBuf,
+    pub(super) is_known: bool,
+}
+
+/// All modules in a tree by their names, whatever its list says; of several with one name that which a list has.
+pub(super) fn unlisted(tree: &Path) -> BTreeMap<String, Unlisted> {
+    let mut lists: BTreeMap<PathBuf, BTreeMap<String, PathBuf>> = BTreeMap::new();
+    let mut found: BTreeMap<String, Unlisted> = BTreeMap::new();
+    for below in below(tree) {
+        let place = below.parent().unwrap_or(Path::new("")).to_owned();
+        let (name, file) = (name_of(&below.to_string_lossy()), tree.join(&below));
+        let list = lists.entry(place).or_insert_with_key(|place| listed_in(tree, place));
+        let is_known = list.get(&name) == Some(&file);
+        if is_known || !found.contains_key(&name) {
+            found.insert(name, Unlisted { file, is_known });
+        }
+    }
+    found
+}
+
+/// Whether there is any module in a tree.
+pub(super) fn has_some(tree: &Path) -> bool {
+    !below(tree).is_empty()
+}
+
+/// Modules by their names, of the list in this directory below a tree.
+fn listed_in(tree: &Path, place: &Path) -> BTreeMap<String, PathBuf> {
+    let order = tree.join(place).join("modules.order");
+    let order = regular_file::read_text(&order, MOST_LIST).unwrap_or_default();
     let file = |line: &str| {
         // `fs/xfs/xfs.o`, `fs/xfs/xfs.ko`, and before Linux 5.3 `kernel/fs/xfs/xfs.ko`.
         let stem = line.trim().strip_suffix(".o").or_else(|| line.trim().strip_suffix(".ko"))?;
@@ -135,6 +168,21 @@ mod tests {
         ] {
             assert_eq!(names(order), wanted, "{order}");
         }
+    }
+
+    #[test]
+    fn where_the_trees_list_is_missing_those_of_the_directories_count() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path();
+        assert!(!has_some(root));
+        for name in ["fs/xfs/xfs.ko", "fs/ext4/ext4.ko", "debian/x/lib/modules/6.12/kernel/fs/xfs/xfs.ko"] {
+            put(root, name, name);
+        }
+        put(root, "fs/xfs/modules.order", "fs/xfs/xfs.o\n");
+        let found = unlisted(root);
+        assert!(has_some(root) && built(root).is_empty());
+        assert!(found["xfs"].is_known && found["xfs"].file == root.join("fs/xfs/xfs.ko"));
+        assert!(!found["ext4"].is_known && found["ext4"].file == root.join("fs/ext4/ext4.ko"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Enters: a kernel, names of drivers. Leaves: a [`ModuleSet`]: files in an order in which each can be loaded, and names by which the
 //! kernel asks for them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use super::decompressed::{self, MOST_BYTES};
 use super::elf;
 use super::error::GuestError;
 use super::kernel_image::{KernelImage, built_tree};
-use super::module_files::{self, MOST_LIST, name_of, plain};
+use super::module_files::{self, MOST_LIST, Unlisted, name_of, plain};
 use crate::sys::cache;
 use crate::sys::regular_file;
 
@@ -65,18 +66,25 @@ impl ModuleSet {
         let built_in = regular_file::read_text(&root.join("modules.builtin"), MOST_LIST).unwrap_or_default();
         let mut finder = Finder {
             root,
+            has_no_list: is_built_here && files.is_empty(),
             files,
+            unlisted: is_built_here.then(OnceCell::new),
+            is_needed: false,
             built_in: built_in.lines().map(name_of).collect(),
             found: ModuleSet::default(),
             visited: BTreeSet::new(),
             bytes: 0,
         };
         for (name, need) in wanted {
+            finder.is_needed = *need != Need::May;
             let mut there = finder.visit(&plain(name))?;
             if !there && *need == Need::Scheduler {
                 there = finder.visit(&format!("{}_iosched", plain(name)))? || finder.built_in.is_empty();
             }
             if !there && *need != Need::May {
+                if let Some(file) = finder.stray(name) {
+                    return Err(GuestError::NotListed { file, tree: root.clone() });
+                }
                 let is_scheduler = *need == Need::Scheduler;
                 return Err(GuestError::NoModule {
                     module: format!("{}{name}", if is_scheduler { "scheduler " } else { "" }),
@@ -137,6 +145,12 @@ impl ModuleSet {
 struct Finder<'f> {
     root: &'f Path,
     files: BTreeMap<String, PathBuf>,
+    /// Of a tree: its modules whatever its list says, once one was looked for that the list lacks.
+    unlisted: Option<OnceCell<BTreeMap<String, Unlisted>>>,
+    /// The tree has no list at all.
+    has_no_list: bool,
+    /// What is looked for must be there: what a list lacks may be of an earlier build.
+    is_needed: bool,
     built_in: BTreeSet<String>,
     found: ModuleSet,
     visited: BTreeSet<String>,
@@ -145,13 +159,27 @@ struct Finder<'f> {
 }
 
 impl Finder<'_> {
+    /// A module that the tree's own list lacks.
+    fn unlisted(&self, name: &str) -> Option<&Unlisted> {
+        let all = self.unlisted.as_ref().filter(|_| self.is_needed || self.has_no_list)?;
+        all.get_or_init(|| module_files::unlisted(self.root)).get(name)
+    }
+
+    /// The file of a module that is there, and that no list has.
+    fn stray(&self, name: &str) -> Option<PathBuf> {
+        let names = [plain(name), format!("{}_iosched", plain(name))];
+        names.iter().find_map(|name| self.unlisted(name)).map(|found| found.file.clone())
+    }
+
     /// Adds a module behind those it uses; false: there is none of that name.
     fn visit(&mut self, name: &str) -> Result<bool, GuestError> {
         // Its file may be what an earlier build has left.
         if self.built_in.contains(name) {
             return Ok(true);
         }
-        let Some(file) = self.files.get(name).cloned() else { return Ok(false) };
+        let of_directory =
+            || self.unlisted(name).filter(|found| found.is_known).map(|found| found.file.clone());
+        let Some(file) = self.files.get(name).cloned().or_else(of_directory) else { return Ok(false) };
         if !self.visited.insert(name.to_owned()) {
             return Ok(true);
         }
@@ -275,6 +303,40 @@ mod tests {
             (names, &set.modules[0].1.bytes),
             (vec!["xfs"], &module("license=new|depends=libcrc32c|"))
         );
+    }
+
+    #[test]
+    fn a_tree_without_its_list_has_those_of_its_directories() {
+        let tree = tempfile::tempdir().unwrap();
+        let put = |name: &str, bytes: &[u8]| {
+            let path = tree.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        };
+        put("arch/x86/boot/bzImage", b"image");
+        put(".config", b"CONFIG_MODULES=y\n");
+        put("fs/xfs/xfs.ko", &module("license=new|depends=libcrc32c|"));
+        put("lib/libcrc32c.ko", &module("license=new|depends=|"));
+        put("fs/xfs/modules.order", b"fs/xfs/xfs.o\n");
+        put("lib/modules.order", b"lib/libcrc32c.o\n");
+        let kernel = KernelImage {
+            image: tree.path().join("arch/x86/boot/bzImage"),
+            release: "6.1".to_owned(),
+            modules: Some(tree.path().canonicalize().unwrap()),
+            config: None,
+            doubt: None,
+        };
+        let of = |name: &str| ModuleSet::of(&kernel, &[(name.to_owned(), Need::Must)]);
+        for order in [None, Some("fs/xfs/xfs.o\n")] {
+            order.into_iter().for_each(|order| put("modules.order", order.as_bytes()));
+            let set = of("xfs").unwrap();
+            let names: Vec<&str> = set.modules.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, ["libcrc32c", "xfs"], "{order:?}");
+        }
+        put("fs/ext4/ext4.ko", &module("license=old|depends=|"));
+        let error = of("ext4").unwrap_err().to_string();
+        assert!(error.contains("modules.order of ") && error.ends_with(" is missing or cut"), "{error}");
+        assert!(matches!(of("f2fs"), Err(GuestError::NoModule { .. })));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::wire::Job;
 
 /// Engines whose work is no I/O.
 const OTHER_WORK: [&str; 2] = ["cpuio", "exec"];
-/// Options with which a job ends as soon as another one has.
+/// Options with which all jobs end as soon as one has.
 const ENDED_BY_OTHERS: [&str; 2] = ["exitall", "exit_what"];
 
 /// The options of a job, over those of all jobs.
@@ -60,9 +60,11 @@ impl<'a> Asked<'a> {
         self.is_set("create_only") || self.told("ioengine").is_some_and(|engine| OTHER_WORK.contains(&engine))
     }
 
-    /// Whether the end of another job may have been its end, before it had done anything.
+    /// Whether the end of another job may have been its end, before it had done anything: the option of one job is of all.
     pub(super) fn ends_with_others(&self) -> bool {
-        ENDED_BY_OTHERS.iter().any(|key| self.is_set(key))
+        let ends = |key: &str, value: &str| ENDED_BY_OTHERS.contains(&key) && value != "0";
+        self.all.iter().any(|(_, key, value)| ends(key, value))
+            || ENDED_BY_OTHERS.iter().any(|key| self.is_set(key))
     }
 
     fn is_set(&self, key: &str) -> bool {

@@ -243,7 +243,8 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
         let asked = Asked::of(job, &options);
         note_failed_ios(job, &mut outcome);
         // fio ends with 0 all the same: a device that hung for the whole of a time-based run is no trial without values.
-        if job.did_nothing() && !asked.does_no_io() && !asked.ends_with_others() {
+        let may_do_nothing = job.all_clients || asked.does_no_io() || asked.ends_with_others();
+        if job.did_nothing() && !may_do_nothing {
             failed.push(format!("job '{}' did no I/O", job.jobname));
             continue;
         }

@@ -48,6 +48,31 @@ fn what_was_to_do_no_io_has_not_failed() {
 }
 
 #[test]
+fn exitall_of_one_job_ends_all() {
+    let of = |option: &str| {
+        let text = format!(
+            r#"{{"fio version":"fio-3.36","jobs":[
+            {{"jobname":"a","error":0,"job options":{{"rw":"write"{option}}},"read":{NONE},"write":{SIDE},"trim":{NONE}}},
+            {{"jobname":"b","error":0,"job options":{{"rw":"write"}},"read":{NONE},"write":{NONE},"trim":{NONE}}}]}}"#
+        );
+        outcome_from_fio_json(&text).unwrap().remove(0).error
+    };
+    assert_eq!(of(""), Some("job 'b' did no I/O".to_owned()));
+    assert_eq!(of(r#","exitall":"""#), None);
+    assert_eq!(of(r#","exitall":"0""#), Some("job 'b' did no I/O".to_owned()));
+}
+
+#[test]
+fn the_sum_of_all_clients_is_no_job() {
+    let text = format!(
+        r#"{{"fio version":"fio-3.36","client_stats":[
+        {{"jobname":"j","error":0,"job options":{{"rw":"write","create_only":"1"}},"read":{NONE},"write":{NONE},"trim":{NONE}}},
+        {{"jobname":"All clients","error":0,"read":{NONE},"write":{NONE},"trim":{NONE}}}]}}"#
+    );
+    assert_eq!(outcome_from_fio_json(&text).unwrap().remove(0).error, None);
+}
+
+#[test]
 fn a_starved_direction_is_zero_and_stays_in_the_sum() {
     for options in [r#""rw":"randrw""#, r#""readwrite":"rw:4""#, r#""rw":"randrw","rwmixread":"70""#] {
         let trial = document(options, SIDE, NONE, "");
