@@ -146,7 +146,7 @@ fn a_run_is_explained_right_after_its_verdict() {
     );
     assert_eq!(told.matches("price of watching, run 2 (5 rounds)").count(), 1, "{told}");
     // What is dear watches in trials of its own.
-    assert!(report.contains("(blocks;"), "{report}");
+    assert!(report.contains("(calls, blocks;"), "{report}");
     assert_eq!(watched(&sandbox.export("2")).len(), 30);
     // A program reads one document.
     let json = sandbox.succeed(&[&words[..], &["-q", "--format", "json"]].concat());

@@ -134,8 +134,8 @@ fn the_device_mapper_is_between_the_disk_and_the_filesystem() {
     );
     let level = |at: usize| run.cells[run.trials[at].cell as usize].levels[0];
     for (at, _) in run.trials.iter().enumerate() {
-        let fastest = value(&run, at, "write.clat_ns.min").unwrap();
-        assert_eq!(fastest >= 20e6, level(at) == 4, "level {}: {fastest} ns", level(at));
+        let usual = value(&run, at, "write.clat_ns.p50").unwrap();
+        assert!(level(at) != 4 || usual >= 19e6, "held back for 20 ms: {usual} ns");
         assert_eq!(value(&run, at, "write.total_ios"), Some(20.0));
     }
     let report = sandbox.succeed(&["report", "1", "-v"]);

@@ -73,7 +73,7 @@ fn a_misspelt_setting_of_a_target_is_no_file() {
         &["no setting of a target is called filesystem; did you mean fs?", "./filesystem=xfs"],
     );
     refuse("schedular=none", &["no setting of a target is called schedular; did you mean scheduler?"]);
-    refuse("colour=red", &["no setting of a target is called colour; there are device, fs,"]);
+    refuse("colour=red", &["no setting of a target is called colour; there are device, dm, fs,"]);
     refused(&sandbox, &["job.fio", "--vary", "filesystem=xfs,ext4"], &["did you mean fs (a setting)?"]);
     for file in ["./a=b", "a=c"] {
         sandbox.write("a=c", "");
@@ -217,11 +217,12 @@ fn a_section_may_have_its_own_deciding_metric() {
     sandbox
         .succeed(&[&["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "4", "-q"][..], &primary].concat());
     let report = sandbox.succeed(&["report", "1"]);
-    assert!(report.contains("sync.lat_ns.mean") && report.contains("read.bw"), "{report}");
+    assert!(report.contains("sync.lat_ns.mean in ") && !report.contains("read.bw in "), "it alone: {report}");
+    let both = ["--primary", "wal:sync.lat_ns.mean,scan:read.bw"];
+    let both = sandbox.succeed(&[&["report", "1"][..], &both].concat());
+    assert!(both.contains("sync.lat_ns.mean in ") && both.contains("read.bw in "), "{both}");
     let other = sandbox.succeed(&["report", "1", "--primary", "scan:read.iops"]);
-    // The section that is not named keeps what decides there by design.
-    assert!(other.contains("read.iops") && other.contains("job wal: "), "{other}");
-    assert!(other.contains("sync.lat_ns.mean") && !other.contains("write.bw in"), "{other}");
+    assert!(other.contains("read.iops in ") && !other.contains("job wal: "), "{other}");
     let wrong = sandbox.run(&["report", "1", "--primary", "scann:read.bw"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::super::budget::{Asleep, BudgetLine, BudgetPart};
 use super::super::comparison::{Interval, RowKey};
-use super::slowest::Slowest;
 use crate::record::{Direction, Unit};
 use crate::stats::sequential::FEWEST_ROUNDS;
 
@@ -114,6 +113,31 @@ impl OfRequests {
     pub fn is_plain(&self) -> bool {
         *self == OfRequests::default()
     }
+}
+
+/// The slowest hundredth of the calls of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slowest {
+    /// As the kernel calls it; `read` and `write` are all of their like.
+    pub call: String,
+    /// Time a call.
+    pub whole: BudgetLine,
+    /// Of that, what differs most.
+    pub parts: Vec<(SlowPart, BudgetLine)>,
+    /// They are of all jobs of the trial, and the row is one of them.
+    pub of_all_jobs: bool,
+}
+
+/// Where a slow call was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowPart {
+    /// Asleep at this function of the kernel.
+    At(String),
+    /// Ready to run, while another thread ran.
+    Ready,
+    /// On a processor.
+    Processor,
 }
 
 /// A large part of the difference that no cause names: it is not told from 0, or less than matters.

@@ -25,10 +25,10 @@ mod standing;
 mod tests;
 
 pub use cause::{
-    Cause, Evidence, Grade, LatencyPart, OfRequests, RequestStage, Standing, Unsure, Watching, What, Why,
+    Cause, Evidence, Grade, LatencyPart, OfRequests, RequestStage, SlowPart, Slowest, Standing, Unsure,
+    Watching, What, Why,
 };
 pub use flames::{Flame, Stack, flames};
-pub use slowest::{SlowPart, Slowest};
 pub use stages::{RequestTimes, request_times};
 
 use std::cell::OnceCell;

@@ -3,10 +3,9 @@
 //! Enters: a pair. Leaves: the kind of call that the metric is about, the time of its slowest hundredth in both arms, and the parts of that
 //! which differ most. Nothing is left where nobody watched calls. It must not know how a part is worded.
 
-use serde::Serialize;
-
 use super::super::budget::BudgetLine;
 use super::super::comparison::Interval;
+use super::cause::{SlowPart, Slowest};
 use super::latency::is_of_the_tail;
 use super::pair::Pair;
 use super::source::Source;
@@ -31,31 +30,6 @@ fn kinds(metric: &str) -> &'static [&'static str] {
         // What a program reports may be of any.
         _ => &["fsync", "fdatasync", "sync_file_range", "write", "read"],
     }
-}
-
-/// The slowest hundredth of the calls of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slowest {
-    /// As the kernel calls it; `read` and `write` are all of their like.
-    pub call: String,
-    /// Time a call.
-    pub whole: BudgetLine,
-    /// Of that, what differs most.
-    pub parts: Vec<(SlowPart, BudgetLine)>,
-    /// They are of all jobs of the trial, and the row is one of them.
-    pub of_all_jobs: bool,
-}
-
-/// Where a slow call was.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SlowPart {
-    /// Asleep at this function of the kernel.
-    At(String),
-    /// Ready to run, while another thread ran.
-    Ready,
-    /// On a processor.
-    Processor,
 }
 
 /// Of the metric that decides, where calls were watched.

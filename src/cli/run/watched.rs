@@ -108,7 +108,8 @@ pub(in crate::cli) fn watch(
     }
     let _claims = if wish.ours { None } else { Some(overwrite::claim([&prepared])?) };
     overwrite::settings_are_free([&prepared])?;
-    let takes_s = watching::as_long_as_its_own(run, prepared.plan.trials_at_most());
+    let takes_s = watching::as_long_as_its_own(run, prepared.plan.trials_at_most())
+        .map(|own_s| own_s + watching::added_s(&prepared.plan));
     if let Some((left, takes_s)) = wish.time_left.zip(takes_s)
         && watching::is_too_short(left.as_secs_f64(), takes_s)
     {
@@ -119,7 +120,7 @@ pub(in crate::cli) fn watch(
         )));
     }
     if !conduct.quiet {
-        say(&prepared, id, &left_out, takes_s)?;
+        say(&prepared, id, &left_out)?;
     }
     let own = match cancelled {
         None => session::cancelled()?,
@@ -411,7 +412,7 @@ fn can_run(prepared: &Prepared) -> Result<(), Failure> {
 }
 
 /// What is about to be done.
-fn say(prepared: &Prepared, id: i64, left_out: &[String], takes_s: Option<f64>) -> std::io::Result<()> {
+fn say(prepared: &Prepared, id: i64, left_out: &[String]) -> std::io::Result<()> {
     let plan = &prepared.plan;
     let (unwatched, watched): (Vec<&CellSpec>, Vec<&CellSpec>) =
         plan.cells.iter().partition(|cell| cell.observe.is_empty());
@@ -420,11 +421,10 @@ fn say(prepared: &Prepared, id: i64, left_out: &[String], takes_s: Option<f64>) 
     groups.sort();
     groups.dedup();
     let said = format!(
-        "watching run {id}: {} rounds of its {} cells, each unwatched and watched ({}){}",
+        "watching run {id}: {} rounds of its {} cells, each unwatched and watched ({})",
         plan.rounds_at_most(),
         unwatched.len(),
-        groups.join("; "),
-        takes_s.map(|takes_s| format!("; about {}", pretty_duration(takes_s))).unwrap_or_default()
+        groups.join("; ")
     );
     for line in std::iter::once(&said).chain(left_out) {
         writeln!(err(), "{}", wrapped(line, "  "))?;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::prepare::Prepared;
 use crate::catalog::{
-    OR_A_TRACEPOINT, in_order, is_observer, named_twice, observer_names, observers_listed, server_of,
+    OBSERVERS, OR_A_TRACEPOINT, in_order, is_observer, named_twice, observer_names, observers_listed,
+    server_of,
 };
 use crate::cli::Failure;
 use crate::experiment::Experiment;
@@ -71,6 +72,13 @@ pub(super) fn as_long_as_its_own(run: &Run, trials: u64) -> Option<f64> {
     let mut each: Vec<f64> = rounds.windows(2).map(each).collect();
     each.sort_by(f64::total_cmp);
     Some(each.get(each.len() / 2)? * trials as f64)
+}
+
+/// Seconds that observers add to all trials of a plan.
+pub(super) fn added_s(plan: &Plan) -> f64 {
+    let of = |name: &String| OBSERVERS.iter().find(|row| row.name == name).map_or(0.0, |row| row.trial_s);
+    let of_round: f64 = plan.cells.iter().flat_map(|cell| &cell.observe).map(of).sum();
+    of_round * f64::from(plan.rounds_at_most())
 }
 
 /// Whether so much time is too little for the fewest rounds that tell anything, of these seconds for all.
