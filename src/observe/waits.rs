@@ -6,7 +6,8 @@
 //!
 //! A wait is from leaving the processor to being back on one: the time to wake up and the wait for a free processor are in it, which
 //! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself.
-//! The place is [`sleep_place`]'s to say. Threads that have nothing to do are counted by themselves, too: a parent that waits for its children would else be the longest wait of all.
+//! The place is [`sleep_place`]'s to say. Threads that have nothing to do are counted by themselves, too: a parent that waits for its children
+//! would else be the longest wait of all.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -97,7 +97,8 @@ fn named(metric: &str) -> Option<(&str, &str, &str)> {
         .then_some((direction, kind, statistic))
 }
 
-fn time(source: &Source<'_>, metric: &str, unit: Unit) -> Option<BudgetLine> {
+/// A metric of this unit as a time in both arms.
+pub(super) fn time(source: &Source<'_>, metric: &str, unit: Unit) -> Option<BudgetLine> {
     let ns = if unit == Unit::Seconds { 1e9 } else { 1.0 };
     let found = source.plain(metric, unit)?;
     let Interval { estimate, low, high } = found.difference?;

@@ -4,11 +4,9 @@
 //! which differ most. Nothing is left where nobody watched calls. It must not know how a part is worded.
 
 use super::super::budget::BudgetLine;
-use super::super::comparison::Interval;
 use super::cause::{SlowPart, Slowest};
-use super::latency::is_of_the_tail;
+use super::latency::{is_of_the_tail, time};
 use super::pair::Pair;
-use super::source::Source;
 use crate::record::Unit;
 
 /// Metrics of observers (`--observe calls`).
@@ -45,7 +43,7 @@ pub(super) fn slowest(pair: &Pair<'_>) -> Option<Slowest> {
     };
     let kind = kinds(&pair.metric).iter().copied().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
     let name = format!("{SLOW}{kind}");
-    let whole = time(source, &name)?;
+    let whole = time(source, &name, Unit::Seconds)?;
     let places = source.below(&format!("{SLOW_AT}{kind}."));
     let at = places.into_iter().map(|place| (format!("{SLOW_AT}{kind}.{place}"), SlowPart::At(place)));
     let others = [
@@ -55,22 +53,12 @@ pub(super) fn slowest(pair: &Pair<'_>) -> Option<Slowest> {
     let least = LEAST_SHARE * whole.difference_ns.estimate.abs();
     let mut parts: Vec<(SlowPart, BudgetLine)> = at
         .chain(others)
-        .filter_map(|(metric, part)| Some((part, time(source, &metric)?)))
+        .filter_map(|(metric, part)| Some((part, time(source, &metric, Unit::Seconds)?)))
         .filter(|(_, time)| time.difference_ns.estimate.abs() >= least)
         .collect();
     parts.sort_by(|(_, a), (_, b)| b.difference_ns.estimate.abs().total_cmp(&a.difference_ns.estimate.abs()));
     parts.truncate(MOST);
     Some(Slowest { call: kind.to_owned(), whole, parts, of_all_jobs: source.is_of_all_jobs(&[&name]) })
-}
-
-fn time(source: &Source<'_>, metric: &str) -> Option<BudgetLine> {
-    let found = source.plain(metric, Unit::Seconds)?;
-    let Interval { estimate, low, high } = found.difference?;
-    Some(BudgetLine {
-        baseline_ns: 1e9 * found.baseline,
-        candidate_ns: 1e9 * found.candidate,
-        difference_ns: Interval { estimate: 1e9 * estimate, low: 1e9 * low, high: 1e9 * high },
-    })
 }
 
 #[cfg(test)]
