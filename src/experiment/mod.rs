@@ -16,6 +16,7 @@ mod newest_kernel;
 mod placed;
 mod recipe_table;
 mod stop_rule;
+mod target_limits;
 mod target_names;
 mod target_settings;
 mod target_words;
