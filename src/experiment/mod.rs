@@ -43,7 +43,7 @@ pub use target_settings::{
 };
 pub use tool_settings::ToolSettings;
 pub use watched::{OBSERVE_KEY, observers};
-pub use written::{CommandLine, VARY_IS_V};
+pub use written::{CommandLine, HOW_LONG, MEASURED, VARY_IS_V, WHAT};
 
 #[cfg(test)]
 mod tests;

@@ -18,97 +18,120 @@ use crate::workload::Place;
 /// A hint: `-v` is `--verbose` elsewhere.
 pub const VARY_IS_V: &str = "-v is --vary in `run`, and takes KEY=LEVEL,LEVEL; write --verbose in full";
 
+/// Headings of the options in the help of `assay run`, in their order.
+pub const WHAT: &str = "What is run";
+/// The rounds and the claim.
+pub const HOW_LONG: &str = "How long, and how sure";
+/// Metrics and observers.
+pub const MEASURED: &str = "What is measured and watched";
+
 /// What the command line says; absent values leave the experiment file's or the defaults. `assay run` reads its options straight into
 /// this, so that an option is described in one place.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct CommandLine {
-    /// The small size of a recipe or experiment file: a look at it, in a minute or two
-    #[arg(long)]
+    /// The small size of a recipe or experiment file: a minute or two
+    #[arg(long, help_heading = WHAT)]
     pub quick: bool,
+    /// Vary KEY over levels, the first being the baseline; several make the full cross
+    ///
     /// Vary KEY over levels, the first being the baseline; several make the full cross. A level with a comma stands in double
     /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'. SECTION:KEY is an option of one section
-    #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
+    #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…", help_heading = WHAT)]
     pub vary: Vec<String>,
-    /// What the run is called, instead of its file's name; RUN of other commands may be that name
-    #[arg(long, value_name = "NAME")]
+    /// What the run is called; RUN of other commands may be that name
+    #[arg(long, value_name = "NAME", help_heading = WHAT)]
     pub name: Option<String>,
     /// The factor whose levels are compared (default: the first)
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", help_heading = WHAT, hide_short_help = true)]
     pub compare: Option<String>,
     /// What does the I/O.
-    #[arg(long, value_name = "ENGINE", help = engines())]
+    #[arg(long, value_name = "ENGINE", help = engines(), help_heading = WHAT)]
     pub engine: Option<String>,
     /// Where files go that the job does not place itself (default: here)
-    #[arg(long, short = 'd', value_name = "DIR")]
+    #[arg(long, short = 'd', value_name = "DIR", help_heading = WHAT)]
     pub directory: Option<PathBuf>,
+    /// What to work on: DIR, FILE, /dev/X, loop:1g …; or a setting: fs=xfs …
+    ///
     /// What to work on: DIR, FILE, /dev/X, or loop:1g, zram:1g …; or a setting of it: fs=xfs, mount=noatime …
-    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE")]
+    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE", help_heading = WHAT)]
     pub target: Vec<String>,
     /// What kernels are built from, for --vary patch=none,FILE: a kernel tree, a git repository (or REPOSITORY@REV), a tarball, or
     /// Debian's linux-source .deb (`assay help patches`)
-    #[arg(long, value_name = "PATH[@REV]")]
+    #[arg(long, value_name = "PATH[@REV]", help_heading = WHAT, hide_short_help = true)]
     pub source: Option<String>,
     /// Configuration of a kernel that is built: a fragment over assay's small one, or a whole .config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = WHAT, hide_short_help = true)]
     pub config: Option<String>,
+    /// Exactly N rounds, not until the verdict is clear
+    ///
     /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = HOW_LONG)]
     pub rounds: Option<u32>,
+    /// Most rounds until the verdict is clear (default 30)
+    ///
     /// Most rounds before the verdict is `undecided`, 4 to 120 (default 30)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = HOW_LONG)]
     pub max_rounds: Option<u32>,
     /// The smallest difference that matters (default 2%)
-    #[arg(long, value_name = "2%|0.02", allow_hyphen_values = true)]
+    #[arg(long, value_name = "2%|0.02", allow_hyphen_values = true, help_heading = HOW_LONG)]
     pub delta: Option<String>,
     /// Chance of any false claim in the whole run (default 0.05)
-    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    #[arg(long, value_name = "P", allow_hyphen_values = true, help_heading = HOW_LONG, hide_short_help = true)]
     pub alpha: Option<String>,
     /// Rank tests only, no t interval in rounds 4 to 7
-    #[arg(long)]
+    #[arg(long, help_heading = HOW_LONG, hide_short_help = true)]
     pub exact: bool,
     /// An interval that holds at any number of looks, so that `--more` may extend the run; needs a few rounds more
-    #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"])]
+    #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"], help_heading = HOW_LONG, hide_short_help = true)]
     pub anytime: bool,
     /// Skip the lead-in of each round: a trial that is not judged, run first so that all arms follow another trial
-    #[arg(long)]
+    #[arg(long, help_heading = HOW_LONG, hide_short_help = true)]
     pub no_lead_in: bool,
+    /// End with the trial that passes this time, e.g. 10m
+    ///
     /// End with the trial that passes this time, e.g. 10m; the runs of one recipe share it, and --explain is part of it. Kernels are
     /// built before it begins
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = HOW_LONG)]
     pub time_budget: Option<String>,
     /// Stop a trial that takes longer, e.g. 5m
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = HOW_LONG, hide_short_help = true)]
     pub timeout: Option<String>,
     /// Longest wait for an idle device before each trial (default 2s; of commands 4 times the longest one so far, up to 2s); 0: none
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = HOW_LONG, hide_short_help = true)]
     pub settle: Option<String>,
-    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; several with commas decide each; SECTION:METRIC decides for that
-    /// section of the job only
-    #[arg(long, value_name = "[SECTION:]METRIC")]
+    /// The metric that decides, e.g. write.bw, read.clat_ns.p99, wal:write.bw
+    ///
+    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; several with commas decide each; of SECTION:METRIC that section decides
+    /// alone
+    #[arg(long, value_name = "[SECTION:]METRIC", help_heading = MEASURED)]
     pub primary: Option<String>,
     /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set; ASSAY_METRICS and ASSAY_FILES take what it gives
     /// back: `assay help jobs`)
-    #[arg(long, value_name = "SHELL")]
+    #[arg(long, value_name = "SHELL", help_heading = WHAT, hide_short_help = true)]
     pub before: Option<String>,
     /// Shell command after each trial
-    #[arg(long, value_name = "SHELL")]
+    #[arg(long, value_name = "SHELL", help_heading = WHAT, hide_short_help = true)]
     pub after: Option<String>,
+    /// Read a metric from what a command prints: name=REGEX[:unit][:higher|lower]
+    ///
     /// Read a metric from the output of the command, or of the hooks of a job: name=REGEX[:unit][:higher|lower]
-    #[arg(id = "metric", long = "metric", value_name = "SPEC")]
+    #[arg(id = "metric", long = "metric", value_name = "SPEC", help_heading = MEASURED)]
     pub metrics: Vec<String>,
-    /// Watch besides, as root: cpu (where processor time goes; with kernel.perf_event_paranoid at 1 without root, too), locks (waits for the kernel's locks), waits
-    /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does), GROUP:EVENT (how
-    /// often the kernel hits a tracepoint, e.g. block:block_plug) or NAME=GROUP:EVENT/FILTER/ (some of its hits); with any: extents (how
-    /// the files of a trial lie on the device), and of a command server=NAME (the server that works for it is watched: a program, a
-    /// process, a file with its number, a unit)
-    #[arg(long, value_name = "OBSERVER")]
+    /// Watch besides, as root: cpu, locks, waits, calls, blocks, fs or GROUP:EVENT
+    ///
+    /// Watch besides, as root: cpu (where processor time goes; with kernel.perf_event_paranoid at 1 without root, too), locks (waits for the
+    /// kernel's locks), waits (where workers sleep), calls (what the slowest reads, writes and syncs wait for), blocks (the device's requests,
+    /// flushes and their times), fs (what the filesystem does), GROUP:EVENT (how often the kernel hits a tracepoint, e.g. block:block_plug) or
+    /// NAME=GROUP:EVENT/FILTER/ (some of its hits); with any: extents (how the files of a trial lie on the device), and of a command
+    /// server=NAME (the server that works for it is watched: a program, a process, a file with its number, a unit)
+    #[arg(long, value_name = "OBSERVER", help_heading = MEASURED)]
     pub observe: Vec<String>,
     /// Keep the events that --observe blocks sees as files of each trial, up to 16 MiB: assay show RUN --files DIR writes them, and assay trace
     /// reads them
-    #[arg(long)]
+    #[arg(long, help_heading = MEASURED, hide_short_help = true)]
     pub keep_traces: bool,
-    /// Compare the baseline with itself: the noise floor of this host and job
-    #[arg(long)]
+    /// Compare the baseline with itself: this host's noise floor for the job
+    #[arg(long, help_heading = HOW_LONG)]
     pub aa: bool,
 }
 

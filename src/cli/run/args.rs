@@ -11,9 +11,13 @@ use crate::cli::Failure;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
 use crate::cli::failures::Failures;
-use crate::experiment::{CommandLine, Experiment, VARY_IS_V, target_key};
+use crate::experiment::{CommandLine, Experiment, HOW_LONG, MEASURED, VARY_IS_V, WHAT, target_key};
 use crate::report::Format;
 use crate::units::parse_duration_s;
+
+/// Headings of the options in the help, besides those of the experiment.
+const MACHINE: &str = "The machine";
+const REPORT: &str = "The report";
 
 /// clap takes `{n}` for the end of a line: no variable is called n here.
 const EXAMPLES: &str = "Examples:
@@ -22,9 +26,19 @@ const EXAMPLES: &str = "Examples:
   assay run job.fio --vary kernel=a.deb,b.deb -t virtio_blk:1g  two kernels, booted in a virtual machine
   assay run job.fio --source linux --vary patch=none,my.patch   a kernel with and without a patch (assay help patches)
   assay run --vary c=1,8 -- pgbench -c '${c}' -T 10
-  assay run --vary k=1,8 --metric 'rate=rate: ([0-9.]+):/s' -- ./bench '${k}'
+  assay run --vary k=1,8 --metric 'rate=rate: ([0-9.]+):/s' -- ./bench '${k}'";
 
-Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the other):
+/// What `-h` has: what fits a line of 80 columns.
+const FEW_EXAMPLES: &str = "Examples:
+  assay run randwrite.fio --vary direct=0,1
+  assay run job.fio -t loop:1g --vary fs=xfs,ext4
+  assay run job.fio --vary kernel=a.deb,b.deb -t virtio_blk:1g
+  assay run --vary c=1,8 -- pgbench -c '${c}' -T 10
+
+`assay run --help` has all options and the keys of --vary; `assay help` lists topics.";
+
+/// What `--help` has below the examples.
+const KEYS: &str = "Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the other):
   a ${KEY} in the job, the command or a hook
   an option of fio, set in every section: bs, iodepth, rw, ioengine, numjobs …
   a setting of dbench, fs_mark or xfs_io: clients, threads … (assay help tools)
@@ -36,8 +50,13 @@ Metrics for --primary: `assay metrics JOB.fio` lists what a job reports, `assay 
 
 /// What `assay run` understands.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = FEW_EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{KEYS}")
+)]
 pub struct Args {
+    /// A fio job file, an experiment file (.toml), a recipe (`assay recipes`), or a directory of such files
+    ///
     /// A fio job file, an experiment file (.toml), a recipe (`assay recipes` lists them), or a directory of such files; several are run
     /// one after the other, share alpha and the time there is, and have one report
     #[arg(value_name = "JOB|EXPERIMENT|RECIPE|DIR")]
@@ -48,68 +67,73 @@ pub struct Args {
     #[command(flatten)]
     pub(in crate::cli) asked: CommandLine,
     /// What failed trials mean: compare (their numbers must not differ) or worst (each is worse than any value)
-    #[arg(long, value_name = "RULE", default_value = "compare")]
+    #[arg(long, value_name = "RULE", default_value = "compare", help_heading = HOW_LONG, hide_short_help = true)]
     pub(in crate::cli) failures: Failures,
     /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = MACHINE, hide_short_help = true)]
     pub(in crate::cli) wait_idle: Option<String>,
+    /// After the verdict: 5 more rounds, unwatched and watched, that say why
+    ///
     /// After the verdict: 5 more rounds of the same cells, unwatched and watched, that say why (`assay explain`)
-    #[arg(long)]
+    #[arg(long, help_heading = MEASURED)]
     pub(in crate::cli) explain: bool,
     /// Only say what would be run, written, erased, and how long it can take
-    #[arg(long)]
+    #[arg(long, help_heading = WHAT)]
     pub(in crate::cli) plan: bool,
-    /// Go on with a run that was stopped or killed: its number, its name, or latest
+    /// Go on with a run that was stopped or killed: number, name or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["files", "command", "name", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
-        "seed", "quick", "drop_caches", "keep_disturbed"])]
+        "seed", "quick", "drop_caches", "keep_disturbed"], help_heading = WHAT)]
     pub(in crate::cli) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["files", "command", "name", "vary", "engine", "compare", "directory",
         "target", "source", "config", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
-        "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume", "drop_caches", "keep_disturbed"])]
+        "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume", "drop_caches", "keep_disturbed"], help_heading = WHAT, hide_short_help = true)]
     pub(in crate::cli) more: Vec<String>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = WHAT, hide_short_help = true)]
     pub(in crate::cli) seed: Option<u64>,
+    /// A device or existing file that may be overwritten; nothing else is
+    ///
     /// A device or existing file that the job may overwrite; nothing else that exists is written to
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = MACHINE)]
     pub(in crate::cli) destroy: Vec<PathBuf>,
     /// Continue a run that somebody else may have written (prints first what it would do), and work in a directory that others
     /// can change
-    #[arg(long)]
+    #[arg(long, help_heading = MACHINE, hide_short_help = true)]
     pub(in crate::cli) trust: bool,
     /// Drop the whole machine's page cache before each trial (needs root; files are made anew for each in any case)
-    #[arg(long)]
+    #[arg(long, help_heading = MACHINE, hide_short_help = true)]
     pub(in crate::cli) drop_caches: bool,
     /// Count every round, also those in which others disturbed the machine
-    #[arg(long)]
+    #[arg(long, help_heading = MACHINE, hide_short_help = true)]
     pub(in crate::cli) keep_disturbed: bool,
     /// Also write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub(in crate::cli) html: Option<PathBuf>,
     /// Replace the file of --html whoever wrote it
-    #[arg(long, requires = "html")]
+    #[arg(long, requires = "html", help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) force: bool,
-    /// Format of the report on standard output: text, lkml, mmtests, markdown, html, json or csv
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    /// text, lkml, mmtests, markdown, html, json or csv, on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = REPORT)]
     pub(in crate::cli) format: Format,
-    /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
-    /// (by however little), undecided, or slower,undecided or changed,undecided (all but what is known to be neither)
-    #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
+    /// Exit with 3 when a row that decides is that
+    #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs", help_heading = REPORT)]
     pub(in crate::cli) fail_if: Option<FailIf>,
     /// Compare every pair of levels in the report, not each with the first only; the run ends by the comparisons with the first
-    #[arg(long)]
+    #[arg(long, help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) all_pairs: bool,
     /// List every metric in the report, also those without a clear difference
-    #[arg(long)]
+    #[arg(long, help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) all_metrics: bool,
+    /// Everything: other metrics, all notes, facts of the host, the job
+    ///
     /// A report with everything: other metrics, all notes, the host's facts, the job, and the interval of each row alone where
     /// several decide
-    #[arg(long)]
+    #[arg(long, help_heading = REPORT)]
     pub(in crate::cli) verbose: bool,
     /// No progress, only failures and the report
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = REPORT)]
     pub(in crate::cli) quiet: bool,
     #[command(flatten)]
     pub(in crate::cli) database: Database,
@@ -317,6 +341,26 @@ mod tests {
         assert_eq!(of(&["--vary", "kernel=host,a"]), (true, true));
         assert_eq!(of(&["--vary", "design=all", "--source", "linux"]), (true, true));
         assert_eq!(of(&["--vary", "design=all"]), (false, false));
+    }
+
+    #[test]
+    fn the_short_help_is_one_screen() {
+        let mut command = crate::cli::CommandLine::command().term_width(80);
+        command.build();
+        let run = command.find_subcommand_mut("run").unwrap();
+        let (short, long) = (run.render_help().to_string(), run.render_long_help().to_string());
+        assert!(short.lines().count() <= 80, "{} lines:\n{short}", short.lines().count());
+        for option in [
+            "--vary", "--target", "--rounds", "--time-budget", "--primary", "--plan", "--destroy",
+            "assay run --help",
+        ] {
+            assert!(short.contains(option), "{option}:\n{short}");
+        }
+        assert!(
+            long.contains("--keep-disturbed")
+                && long.contains("nr_requests")
+                && !short.contains("--keep-disturbed")
+        );
     }
 
     #[test]

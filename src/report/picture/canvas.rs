@@ -34,9 +34,17 @@ pub(super) fn anchored(pixels: f64, colour: RGBColor, horizontal: HPos) -> TextS
     font(pixels, colour).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// Columns of text that fit into this many CSS pixels at a font size, for an ordinary sans-serif.
+/// Width of a letter of an ordinary sans-serif, as a share of its size.
+const LETTER: f64 = 0.56;
+
+/// Columns of text that fit into this many CSS pixels at a font size.
 pub(super) fn fitting(pixels: f64, size: f64) -> usize {
-    (pixels / (size * 0.56)) as usize
+    (pixels / (size * LETTER)) as usize
+}
+
+/// CSS pixels that a text takes at a font size, about.
+pub(super) fn words_width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * size * LETTER
 }
 
 /// A line of this many CSS pixels.

@@ -5,9 +5,9 @@ use plotters::style::text_anchor::HPos;
 
 use super::Picture;
 use super::axis::round_ticks;
-use super::canvas::{Area, Drawn, anchored, draw, fitting, line, px};
+use super::canvas::{Area, Drawn, anchored, draw, fitting, line, px, words_width};
 use super::palette::{AXIS, BAND, GRID, INK, MUTED, PAPER, TONES};
-use crate::analyse::Comparison;
+use crate::analyse::{Comparison, Interval};
 use crate::record::Metric;
 use crate::report::layout::shorten;
 use crate::report::manner::manner;
@@ -21,13 +21,20 @@ const BOTTOM: f64 = 46.0;
 const SIZE: f64 = 13.0;
 /// Height of a line of words.
 const LINE: f64 = 18.0;
+/// Size of the words below the axis.
+const TICK_SIZE: f64 = 12.0;
+/// Most room for labels at the left of the bars, with what is left free behind them; a longer one has a line of its own.
+const LONGEST_LABEL: f64 = 330.0;
+const LABEL_GAP: f64 = 16.0;
 /// Rows drawn at most.
 const MOST: usize = 60;
-/// Percents for ticks when effects are too far apart for equal steps.
+/// Percents for ticks when effects are too far apart for equal steps; from 900 on they are told as factors.
 const FAR: [f64; 21] = [
-    -99.0, -95.0, -90.0, -75.0, -50.0, -25.0, -10.0, 0.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3,
-    5e3, 1e4, 3e4, 1e5, 1e6,
+    -99.0, -95.0, -90.0, -75.0, -50.0, -25.0, -10.0, 0.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0, 900.0,
+    1900.0, 4900.0, 9900.0, 99_900.0, 999_900.0, 9_999_900.0,
 ];
+/// Between two ticks' labels.
+const GAP: f64 = 10.0;
 
 /// Where the words of a row stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,28 +148,51 @@ struct Frame {
     high: f64,
 }
 
+/// How far the axis goes to either side, from the logarithms of effects that are not 0 and of those that may be: four times the way of the
+/// farthest that is sure; where none is, what most of the others need.
+fn reach(sure: &[f64], mut unsure: Vec<f64>) -> f64 {
+    if !sure.is_empty() {
+        return sure.iter().copied().fold(0.0, f64::max) * 4.0;
+    }
+    unsure.sort_by(f64::total_cmp);
+    let middle = unsure.get((unsure.len().saturating_sub(1)) / 2).copied().unwrap_or(0.0);
+    let most = (middle * 2.0).max(std::f64::consts::LN_2);
+    unsure.into_iter().map(|way| way.min(most) * 2.0).fold(0.0, f64::max)
+}
+
 impl Frame {
     fn around(rows: &[&(&Comparison, String)], delta: f64, form: Form) -> Frame {
         let longest = rows.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let widest = LONGEST_LABEL - LABEL_GAP;
+        let beside = match form {
+            Form::Wide => fitting(widest, SIZE),
+            Form::Narrow => fitting(form.width() - form.values(), SIZE),
+        };
+        let label_above = if longest > beside { LINE } else { 0.0 };
         let (left, right) = match form {
+            Form::Wide if label_above > 0.0 => (LABEL_GAP, form.width() - form.values()),
             Form::Wide => {
-                ((longest as f64 * SIZE * 0.56 + 16.0).clamp(60.0, 330.0), form.width() - form.values())
+                let label = longest as f64 * SIZE * 0.56 + LABEL_GAP;
+                (label.clamp(60.0, LONGEST_LABEL), form.width() - form.values())
             }
             Form::Narrow => (4.0, form.width() - 4.0),
         };
         let log = |ratio: f64| ratio.max(-0.9999).ln_1p();
-        // An interval without an end must not squeeze all others: the axis goes up to four times the estimate's way, and what ends beyond
-        // has an arrow there.
+        // What is not known must not squeeze what is; what lies beyond the axis has an arrow there.
+        let is_sure = |i: Interval| i.low > 0.0 || i.high < 0.0;
+        let (sure, unsure): (Vec<_>, Vec<_>) = rows.iter().partition(|(c, _)| c.effect.is_none_or(is_sure));
+        let ways = |rows: &[&&(&Comparison, String)]| -> Vec<f64> {
+            rows.iter().map(|(c, _)| log(shown_change(c)).abs()).collect()
+        };
+        let reach = reach(&ways(&sure), ways(&unsure)).max(log(delta) * 8.0);
         let estimates = rows.iter().map(|(c, _)| log(shown_change(c)));
-        let reach = estimates.clone().map(f64::abs).fold(log(delta) * 2.0, f64::max) * 4.0;
         let ends = rows.iter().filter_map(|(c, _)| c.effect).flat_map(|i| [log(i.low), log(i.high)]);
         let all = estimates
-            .chain(ends.map(|end| end.clamp(-reach, reach)))
+            .chain(ends)
+            .map(|end| end.clamp(-reach, reach))
             .chain([-log(delta) * 1.6, log(delta) * 1.6]);
         let (low, high) = all.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
         let pad = (high - low) * 0.06;
-        let beside = fitting(form.width() - form.values(), SIZE);
-        let label_above = if form == Form::Narrow && longest > beside { LINE } else { 0.0 };
         Frame { form, label_above, left, right, low: low - pad, high: high + pad }
     }
 
@@ -193,8 +223,13 @@ impl Frame {
         let mut kept: Vec<f64> = vec![0.0];
         let mut by_distance = candidates;
         by_distance.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let half = |tick: f64| words_width(&tick_text(tick), TICK_SIZE) / 2.0;
         for tick in by_distance {
-            if kept.iter().all(|other| (self.x(*other / 100.0) - self.x(tick / 100.0)).abs() >= px(46.0)) {
+            let fits = |other: &f64| {
+                let apart = (self.x(*other / 100.0) - self.x(tick / 100.0)).abs();
+                apart >= px(half(*other) + half(tick) + GAP)
+            };
+            if kept.iter().all(fits) {
                 kept.push(tick);
             }
         }
@@ -209,12 +244,8 @@ impl Frame {
             let x = self.x(tick / 100.0);
             let style = if tick == 0.0 { line(AXIS, 1.5) } else { line(GRID, 1.0) };
             area.draw(&PathElement::new([(x, top), (x, bottom)], style))?;
-            let text = if tick == 0.0 {
-                "0 %".to_owned()
-            } else {
-                format!("{} %", percent(tick / 100.0, decimals(tick)))
-            };
-            area.draw(&Text::new(text, (x, bottom + px(14.0)), anchored(12.0, MUTED, HPos::Center)))?;
+            let style = anchored(TICK_SIZE, MUTED, HPos::Center);
+            area.draw(&Text::new(tick_text(tick), (x, bottom + px(14.0)), style))?;
         }
         if let Some((left, right)) = sides {
             let y = bottom + px(34.0);
@@ -228,14 +259,15 @@ impl Frame {
         let colour = TONES[tone(&comparison.verdict) as usize];
         let (y, words) = (px(y), px(y - self.form.words_above()));
         let room = match self.form {
-            Form::Wide => self.left - 16.0,
-            Form::Narrow if self.label_above > 0.0 => self.form.width(),
+            _ if self.label_above > 0.0 => self.form.width(),
+            Form::Wide => self.left - LABEL_GAP,
             Form::Narrow => self.form.width() - self.form.values(),
         };
         let short = shorten(label, fitting(room, SIZE).max(8));
-        if self.form == Form::Narrow {
+        if self.form == Form::Narrow || self.label_above > 0.0 {
             // No line of the axis runs through words.
-            let (top, bottom) = (words - px(self.label_above + LINE / 2.0), words + px(LINE / 2.0));
+            let last = if self.form == Form::Narrow { words } else { words - px(self.label_above) };
+            let (top, bottom) = (words - px(self.label_above + LINE / 2.0), last + px(LINE / 2.0));
             area.draw(&Rectangle::new([(0, top), (px(self.form.width()), bottom)], PAPER.filled()))?;
         }
         let label = (0, words - px(self.label_above));
@@ -255,7 +287,9 @@ impl Frame {
                 }
                 area.draw(&PathElement::new([(x, y - px(4.0)), (x, y + px(4.0))], line(colour, 2.0)))?;
             }
-            area.draw(&Circle::new(dot, px(5.0), colour.filled()))?;
+            if !self.cuts(change) {
+                area.draw(&Circle::new(dot, px(5.0), colour.filled()))?;
+            }
             if has_share(comparison) {
                 value = format!("{value}  {}", interval_of(comparison));
             }
@@ -277,8 +311,15 @@ fn shown_words(c: &Comparison) -> String {
     if cell.starts_with('×') { cell } else { format!("{cell} %") }
 }
 
-fn decimals(tick: f64) -> usize {
-    usize::from(tick.fract().abs() > 1e-9)
+/// `−50 %`, `+2.5 %`, `×100`.
+fn tick_text(tick: f64) -> String {
+    if tick == 0.0 {
+        return "0 %".to_owned();
+    }
+    match tick / 100.0 {
+        ratio if ratio >= 9.0 => format!("×{:.0}", ratio + 1.0),
+        ratio => format!("{} %", percent(ratio, usize::from(tick.fract().abs() > 1e-9))),
+    }
 }
 
 #[cfg(test)]
@@ -312,7 +353,7 @@ mod tests {
     fn an_interval_that_is_cut_has_an_arrow_and_no_end() {
         let mut c = made_up().1.comparisons.remove(0);
         let mut drawn = |low: f64, high: f64| {
-            c.effect = Some(crate::analyse::Interval { estimate: 0.005, low, high });
+            c.effect = Some(Interval { estimate: 0.005, low, high });
             let picture = forest(&[(&c, "row".to_owned())], 0.02, Form::Wide).unwrap();
             // Ends and arrows are the lines of the bar's colour that are not along it: an arrow has three points.
             let points = |line: &str| {
@@ -324,6 +365,39 @@ mod tests {
         assert_eq!(drawn(-0.14, 0.17), (0, false));
         assert_eq!(drawn(-0.20, 0.25), (2, true));
         assert_eq!(drawn(-0.10, f64::INFINITY), (1, true));
+    }
+
+    #[test]
+    fn a_long_label_is_whole_on_a_wide_page_too() {
+        let c = made_up().1.comparisons.remove(0);
+        let label = "does fs=btrfs against xfs depend on mount=noatime against default?";
+        let svg = forest(&[(&c, label.to_owned())], 0.02, Form::Wide).unwrap().svg;
+        assert!(svg.contains(label) && svg.contains(&hex(PAPER)), "{svg}");
+    }
+
+    #[test]
+    fn a_row_of_which_nothing_is_known_squeezes_no_other() {
+        let (known, mut wild) = (made_up().1.comparisons.remove(0), made_up().1.comparisons.remove(0));
+        wild.effect = Some(Interval { estimate: 1e6, low: -0.999_99, high: 1e9 });
+        wild.verdict = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+        let drawn = |rows: &[(&Comparison, String)]| forest(rows, 0.02, Form::Wide).unwrap();
+        let alone = drawn(&[(&known, "row".to_owned())]).svg;
+        let both = drawn(&[(&known, "row".to_owned()), (&wild, "wild".to_owned())]);
+        let length = |svg: &str| {
+            let (low, high, _) = TONES.iter().flat_map(|tone| across(svg, *tone)).next().unwrap();
+            high - low
+        };
+        assert!(length(&both.svg) * 8 > length(&alone), "{} {}", length(&both.svg), length(&alone));
+        assert!(both.caption.contains("An arrow"), "{}", both.caption);
+        assert_eq!(both.svg.matches("<circle").count(), 1, "no dot where it is not");
+    }
+
+    #[test]
+    fn far_ticks_are_factors() {
+        assert_eq!(
+            [-50.0, 0.0, 2.5, 400.0, 900.0, 99_900.0].map(tick_text),
+            ["−50 %", "0 %", "+2.5 %", "+400 %", "×10", "×1000"]
+        );
     }
 
     /// Comparisons of effects from none to large, in noise from little to much.
