@@ -10,6 +10,7 @@ use super::progress::cell_label;
 use super::{Failure, kept_files, local_time, other_user};
 use crate::analyse::deciding;
 use crate::record::{Metric, Run, RunState, Status, Trial};
+use crate::report::{wrapped, wrapped_behind};
 use crate::units::{Unit, format_number, pretty_duration};
 
 /// Options of `assay show`.
@@ -50,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(facts) = run.facts.first() {
         writeln!(out, "\nfacts of the host at the start")?;
         for (name, value) in facts.iter() {
-            writeln!(out, "  {name:<28} {value}")?;
+            writeln!(out, "{}", wrapped_behind(&format!("  {name:<28} "), value))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -66,13 +67,15 @@ fn head(out: &mut impl Write, run: &Run, state: &str) -> std::io::Result<()> {
         let ended = ended.map(|s| format!("; its last trial ended {} later", pretty_duration(s)));
         writeln!(out, "began: {began}{}", ended.unwrap_or_default())?;
     }
-    writeln!(out, "state: {state}  seed: {}  command: {}", run.seed, join(&run.command_line))?;
+    writeln!(out, "state: {state}  seed: {}", run.seed)?;
+    writeln!(out, "{}", wrapped(&format!("command: {}", join(&run.command_line)), "  "))?;
     for (at, factor) in run.design.factors.iter().enumerate() {
         let role = if at == run.design.compare { "arms" } else { "rows" };
-        writeln!(out, "{role}: {} = {}", factor.name, factor.levels.join(" | "))?;
+        let levels = format!("{role}: {} = {}", factor.name, factor.levels.join(" | "));
+        writeln!(out, "{}", wrapped(&levels, "  "))?;
     }
     for note in &run.notes {
-        writeln!(out, "note: {note}")?;
+        writeln!(out, "{}", wrapped(&format!("note: {note}"), "  "))?;
     }
     if let Some(job) = &run.job_text {
         writeln!(out, "\njob")?;
@@ -128,9 +131,9 @@ fn show_trial(
     )?;
     match &trial.status {
         Status::Done => {}
-        Status::Skipped { reason } => writeln!(out, "        skipped: {reason}")?,
+        Status::Skipped { reason } => writeln!(out, "{}", wrapped_behind("        skipped: ", reason))?,
         Status::Failed { reason, command, output, .. } => {
-            writeln!(out, "        failed: {reason}")?;
+            writeln!(out, "{}", wrapped_behind("        failed: ", reason))?;
             if !command.is_empty() {
                 writeln!(out, "        command: {command}")?;
             }
@@ -140,7 +143,7 @@ fn show_trial(
         }
     }
     for note in &trial.notes {
-        writeln!(out, "        note: {note}")?;
+        writeln!(out, "{}", wrapped_behind("        note: ", &note.to_string()))?;
     }
     if values {
         for (metric, value) in &trial.values {

@@ -77,6 +77,12 @@ pub fn wrapped(message: &str, rest: &str) -> String {
     layout::wrap(message, TEXT_COLUMNS, "", rest)
 }
 
+/// The same behind a word: lines after the first begin below its end.
+#[must_use]
+pub fn wrapped_behind(word: &str, message: &str) -> String {
+    layout::wrap(message, TEXT_COLUMNS, word, &" ".repeat(layout::width(word)))
+}
+
 /// Writes a document down in a format, without colour, in the format's usual width.
 #[must_use]
 pub fn render(document: &Document<'_>, format: Format) -> String {
