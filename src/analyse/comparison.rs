@@ -224,7 +224,8 @@ pub enum Caveat {
         /// Change of the mean.
         mean: f64,
     },
-    /// The medians of the arms differ the other way than the pairs of trials do, or by what the interval excludes.
+    /// The medians of the arms differ the other way than the pairs of trials do, by what the interval excludes, or by a ratio more than 1.5
+    /// times that of the pairs or its inverse.
     MediansDisagree {
         /// Change from median to median.
         medians: f64,

@@ -22,6 +22,8 @@ const STALLS_DIFFER: f64 = 0.1;
 const SAME_STORY: f64 = 0.1;
 /// One that is so many times the other tells another, however wide both intervals are.
 const MANY_TIMES: f64 = 2.0;
+/// Medians whose ratio is more than so many times that of the change, or less than its part, show another size beside it.
+const MEDIANS_APART: f64 = 1.5;
 
 /// Judges all drafts of an analysis together.
 pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
@@ -252,7 +254,8 @@ fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
         .then_some(Caveat::MeanDisagrees { typical, mean })
 }
 
-/// The medians that stand beside the change differ the other way, or by what its interval excludes, and not by a trifle.
+/// The medians that stand beside the change differ the other way, or by what its interval excludes, and not by a trifle, or by a ratio that
+/// is far from that of the change, however wide the interval.
 fn medians_disagree(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     // Failed trials are in the change as worse than any value, and not in the medians.
     let comparable =
@@ -263,8 +266,15 @@ fn medians_disagree(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     let turned = medians * effect.estimate < 0.0 && apart > delta;
     let outside = medians < effect.low || medians > effect.high;
     let notable = apart > delta.max(SAME_STORY * medians.abs().max(effect.estimate.abs()));
-    ((turned || outside && notable) && comparison.role == Role::Primary)
+    ((turned || outside && notable || are_far_apart(medians, effect.estimate))
+        && comparison.role == Role::Primary)
         .then_some(Caveat::MediansDisagree { medians })
+}
+
+/// Whether the ratios of two changes, each a ratio − 1, are far from each other.
+fn are_far_apart(one: f64, other: f64) -> bool {
+    // Of nothing and of nothing there is no ratio, and that is no difference.
+    ((1.0 + one).ln() - (1.0 + other).ln()).abs() > MEDIANS_APART.ln()
 }
 
 #[cfg(test)]
@@ -307,6 +317,12 @@ mod tests {
         assert_eq!(of(0.0, 0.03), None, "an interval that touches 0 claims nothing");
         assert_eq!(verdict(interval(0.03, 0.05), Steps::default(), 0.02, false, Better::Higher), None);
         assert_eq!(verdict(interval(0.03, 0.05), Steps::default(), 0.02, true, Better::Lower), slower(true));
+    }
+
+    #[test]
+    fn ratios_more_than_half_as_large_again_are_far_apart() {
+        assert!(are_far_apart(106.48 / 5.89 - 1.0, 1.769) && are_far_apart(-0.6, 0.0));
+        assert!(!are_far_apart(0.49, 0.0) && !are_far_apart(0.0, -0.33) && !are_far_apart(-1.0, -1.0));
     }
 
     #[test]

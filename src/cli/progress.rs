@@ -313,22 +313,39 @@ fn fitted(eta: &str, round: &str, parts: &[String], room: usize) -> String {
     format!("{head}, {}", short.join(" "))
 }
 
-/// A value of a trial that decides, or else its first, as a sign that something was measured.
+/// A value of a trial as a sign that something was measured.
 fn headline(run: &Run, trial: &Trial) -> String {
-    let deciding = deciding(run);
-    let decides = trial.values.iter().find(|(metric, _)| deciding.contains(metric));
-    match decides.or(trial.values.first()) {
-        Some((metric, value)) => {
-            let metric = &run.metrics[*metric as usize];
-            format!("{} {}", metric.name, format_number(&metric.unit, *value))
-        }
-        None => "no values".to_owned(),
-    }
+    headline_of(run, trial, &deciding(run)).unwrap_or_else(|| "no values".to_owned())
+}
+
+/// `data: write.bw 759 MiB/s`: the value of a trial that decides in the section that the compared factor changes, or else the first that
+/// decides, or else the first; `None`: it has no values. The only section of a job has no name here.
+pub(super) fn headline_of(run: &Run, trial: &Trial, deciding: &BTreeSet<u32>) -> Option<String> {
+    let decide: Vec<&(u32, f64)> =
+        trial.values.iter().filter(|(metric, _)| deciding.contains(metric)).collect();
+    let of_changed =
+        decide.iter().find(|(metric, _)| is_changed(run, &run.metrics[*metric as usize].job)).copied();
+    let (metric, value) = of_changed.or(decide.first().copied()).or(trial.values.first())?;
+    let metric = &run.metrics[*metric as usize];
+    let section = if metric.job.is_empty() { String::new() } else { format!("{}: ", metric.job) };
+    Some(format!("{section}{} {}", metric.name, format_number(&metric.unit, *value)))
+}
+
+/// Whether the compared factor sets an option of this section alone (`data:iodepth`).
+fn is_changed(run: &Run, section: &str) -> bool {
+    let Some(factor) = run.design.factors.get(run.design.compare) else { return false };
+    let mut keys = std::iter::once(&factor.name).chain(&factor.sets);
+    keys.any(|key| {
+        let key = key.strip_prefix("job.").unwrap_or(key);
+        key.rsplit_once(':').is_some_and(|(of, _)| of == section)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Factor, Sample};
+    use crate::units::Unit;
 
     #[test]
     fn the_line_fits_its_room_and_keeps_what_differs() {
@@ -342,6 +359,31 @@ mod tests {
         assert!(of(60).ends_with("amd64 bs=4k"), "{}", of(60));
         assert_eq!(of(35), "at most 4 min 10 s more  round 12");
         assert_eq!(fitted("", "into round 1", &["n=1".to_owned()], 30), "into round 1, n=1");
+    }
+
+    #[test]
+    fn the_value_shown_is_of_the_section_that_is_changed() {
+        let mut run: Run = serde_json::from_value(serde_json::json!({
+            "version": crate::record::RECORD_VERSION, "id": 3, "name": "r", "source": "measured", "state": "running",
+            "assay_version": "0", "started_unix_ns": 0, "command_line": [], "seed": 1, "engine": "", "job_text": null,
+            "experiment": null, "aa": false, "facts": [], "metrics": [], "cells": [], "trials": [], "notes": [],
+            "design": { "factors": [], "compare": 0, "paired": true, "primary": null, "stop": crate::record::StopRule::default() },
+        }))
+        .unwrap();
+        let metric = |job: &str| Sample::new(job, "iops", Unit::Other("x".to_owned()), 1.0).metric;
+        run.metrics = vec![metric("log"), metric("data")];
+        let trial = Trial { values: vec![(0, 1.0), (1, 2.0)], ..Trial::default() };
+        let deciding = BTreeSet::from([0, 1]);
+        let shown = |run: &Run| headline_of(run, &trial, &deciding).unwrap();
+        assert!(shown(&run).starts_with("log: iops 1"), "{}", shown(&run));
+        for (name, section) in [("data:iodepth", "data: iops 2"), ("bs", "log: iops 1")] {
+            run.design.factors = vec![Factor::new(name, vec!["1".to_owned(), "16".to_owned()])];
+            assert!(shown(&run).starts_with(section), "{name}: {}", shown(&run));
+        }
+        run.metrics[0].job.clear();
+        run.design.factors[0].sets = vec!["data:iodepth".to_owned()];
+        assert!(shown(&run).starts_with("data: iops 2"), "{}", shown(&run));
+        assert_eq!(headline_of(&run, &Trial::default(), &deciding), None);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `assay show`: one run as it is stored: design, trials, failures, facts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::database::Database;
-use super::progress::cell_label;
+use super::progress::{cell_label, headline_of};
 use super::{Failure, kept_files, local_time, other_user};
 use crate::analyse::deciding;
 use crate::record::{Metric, Run, RunState, Status, Trial};
@@ -41,8 +41,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut out = crate::sys::terminal::out();
     head(&mut out, &run, state(args, &run)?)?;
     let deciding = deciding(&run);
+    let mut notes = Notes::default();
     for (number, trial) in run.trials.iter().enumerate() {
-        show_trial(&mut out, &run, number, trial, &deciding, args.values)?;
+        show_trial(&mut out, &run, number, trial, &deciding)?;
+        for note in notes.lines(number, trial) {
+            writeln!(out, "{}", wrapped_behind("        note: ", &note))?;
+        }
+        if args.values {
+            show_values(&mut out, &run, trial)?;
+        }
     }
     if files > 0 {
         let size = format_number(&Unit::Bytes, bytes as f64);
@@ -112,14 +119,9 @@ fn show_trial(
     number: usize,
     trial: &Trial,
     deciding: &BTreeSet<u32>,
-    values: bool,
 ) -> std::io::Result<()> {
     let excluded = trial.excluded.as_ref().map(|rule| format!("  thrown out: {rule}")).unwrap_or_default();
-    let shown = trial.values.iter().find(|(metric, _)| deciding.contains(metric));
-    let shown = shown.or(trial.values.first()).map(|(metric, value)| {
-        let metric = &run.metrics[*metric as usize];
-        format!("  {}{} {}", section(metric), metric.name, format_number(&metric.unit, *value))
-    });
+    let shown = headline_of(run, trial, deciding).map(|shown| format!("  {shown}"));
     writeln!(
         out,
         "{number:>5} {:>5} {:>3} {:>9}  {}{}{excluded}",
@@ -142,14 +144,59 @@ fn show_trial(
             }
         }
     }
-    for note in &trial.notes {
-        writeln!(out, "{}", wrapped_behind("        note: ", &note.to_string()))?;
-    }
-    if values {
-        for (metric, value) in &trial.values {
-            let metric = &run.metrics[*metric as usize];
-            writeln!(out, "        {}{} = {value} {}", section(metric), metric.name, metric.unit.symbol())?;
-        }
+    Ok(())
+}
+
+/// Every value of a trial.
+fn show_values(out: &mut impl Write, run: &Run, trial: &Trial) -> std::io::Result<()> {
+    for (metric, value) in &trial.values {
+        let metric = &run.metrics[*metric as usize];
+        writeln!(out, "        {}{} = {value} {}", section(metric), metric.name, metric.unit.symbol())?;
     }
     Ok(())
+}
+
+/// Notes of trials that were printed.
+#[derive(Default)]
+struct Notes<'r> {
+    /// Where each text was printed first.
+    first: BTreeMap<&'r str, String>,
+}
+
+impl<'r> Notes<'r> {
+    /// The notes of a trial: in full, or where the same one was printed before.
+    fn lines(&mut self, number: usize, trial: &'r Trial) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (at, note) in trial.notes.iter().enumerate() {
+            if let Some(first) = self.first.get(note.text.as_str()) {
+                lines.push(format!("as {first}"));
+                continue;
+            }
+            let first = match trial.notes.len() {
+                1 => format!("trial {number}"),
+                _ => format!("note {} of trial {number}", at + 1),
+            };
+            self.first.insert(&note.text, first);
+            lines.push(note.to_string());
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_printed_in_full_once() {
+        let trial = |notes: &[&str]| Trial {
+            notes: notes.iter().map(|note| (*note).into()).collect(),
+            ..Trial::default()
+        };
+        let trials = [trial(&["warm"]), trial(&["warm", "late"]), trial(&[]), trial(&["late", "warm"])];
+        let mut notes = Notes::default();
+        let lines: Vec<String> =
+            trials.iter().enumerate().flat_map(|(number, trial)| notes.lines(number, trial)).collect();
+        assert_eq!(lines, ["warm", "as trial 0", "late", "as note 2 of trial 1", "as trial 0"]);
+    }
 }

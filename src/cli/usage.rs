@@ -45,6 +45,13 @@ fn format_meant(error: &clap::Error) -> Option<String> {
     (error.kind() == ErrorKind::UnknownArgument).then(|| format!("--format {}", format.name()))
 }
 
+/// Whether a format is asked for by an option, `--format` or `--html`, of a subcommand that has none: there the name behind -o says it.
+fn asks_for_format(error: &clap::Error) -> bool {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return false };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    is_unknown && (option == "--format" || format_meant(error).is_some())
+}
+
 /// Whether `--vary` or its short form came last.
 fn takes_no_level(error: &clap::Error) -> bool {
     let of_vary =
@@ -80,10 +87,13 @@ fn in_our_words(error: &clap::Error, subcommand: Option<&str>) -> (String, Strin
     let command = CommandLine::command();
     let subcommand = subcommand.and_then(|name| command.find_subcommand(name));
     let takes_format = subcommand.is_some_and(|of| of.get_arguments().any(|arg| arg.get_id() == "format"));
+    let is_history = subcommand.is_some_and(|of| of.get_name() == "history");
     let hint = if takes_no_level(error) {
         VARY_IS_V.to_owned()
     } else if let Some(format) = format_meant(error).filter(|_| takes_format) {
         format!("{format}; -o FILE writes it to a file")
+    } else if is_history && asks_for_format(error) {
+        "-o FILE.html writes a page with pictures; --json prints one document for programs".to_owned()
     } else if let Some(similar) = similar(error) {
         similar
     } else if let Some(subcommand) = subcommand {
@@ -120,6 +130,10 @@ mod tests {
         let (message, hint) = words(&["assay", "report", "1", "--html"]);
         assert_eq!(message, "unexpected argument '--html' found");
         assert_eq!(hint, "--format html; -o FILE writes it to a file");
+        for wrong in [&["--format", "html"][..], &["--html"]] {
+            let hint = words(&[&["assay", "history", "n"][..], wrong].concat()).1;
+            assert!(hint.starts_with("-o FILE.html writes a page"), "{wrong:?}: {hint}");
+        }
         let (_, hint) = words(&["assay", "report", "1", "--nonsense"]);
         assert_eq!(hint, "`assay report --help` lists what it takes");
         assert_eq!(words(&["assay", "run", "job.fio", "-v"]).1, VARY_IS_V);

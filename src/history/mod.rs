@@ -22,8 +22,19 @@ const STANDS_APART: f64 = 0.1;
 pub struct History {
     /// One for each row and deciding metric, in the order of the runs' own reports.
     pub series: Vec<Series>,
+    /// Facts that changed with runs, the oldest run first, without those that a series names with a change or with the newest run.
+    pub facts: Vec<ChangedFacts>,
     /// The smallest difference that matters, as a ratio − 1.
     pub delta: f64,
+}
+
+/// Facts of host and job that are others in a run than in the run before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFacts {
+    /// The run's label.
+    pub run: String,
+    /// Name, before, now.
+    pub facts: Vec<(String, String, String)>,
 }
 
 /// One metric of one row over the runs.
@@ -107,8 +118,10 @@ impl History {
         }
         let share = alpha / (rows.len() * together).max(1) as f64;
         let of_row = |(row, metric): (&RowKey, &Metric)| series(analysis, row, metric, share, delta);
-        let series = rows.into_iter().map(of_row).filter(|series| !series.points.is_empty()).collect();
-        History { series, delta }
+        let series: Vec<Series> =
+            rows.into_iter().map(of_row).filter(|series| !series.points.is_empty()).collect();
+        let facts = changed_facts(&analysis.arms, &analysis.differences, &series);
+        History { series, facts, delta }
     }
 }
 
@@ -133,6 +146,15 @@ impl Series {
     pub fn is_better(&self, effect: Interval) -> Option<bool> {
         let is_real = effect.low > 0.0 || effect.high < 0.0;
         is_real.then_some((effect.low > 0.0) == (self.metric.better == Better::Higher))
+    }
+
+    /// Whether it names the fact with a change at this run, or with the newest run where that is judged.
+    fn names(&self, run: &str, fact: &str) -> bool {
+        let at_changes =
+            self.changes.iter().filter(|change| self.points[change.at].run == run).flat_map(|c| &c.facts);
+        let is_newest = self.points.last().is_some_and(|point| point.run == run);
+        let of_newest = self.newest.facts.iter().filter(|_| is_newest && self.newest.effect.is_some());
+        at_changes.chain(of_newest).any(|(name, _, _)| name == fact)
     }
 }
 
@@ -270,9 +292,76 @@ fn facts_at(differences: &[FactDifference], points: &[Point], at: usize) -> Vec<
     differences.iter().filter_map(of).collect()
 }
 
+/// Facts that are others in a run than in the run before it. One that changes with many runs is a measurement, not a setting, as it is
+/// for trials (`analyse::facts`).
+fn changed_facts(runs: &[String], differences: &[FactDifference], series: &[Series]) -> Vec<ChangedFacts> {
+    let mut found: Vec<ChangedFacts> =
+        runs.iter().map(|run| ChangedFacts { run: run.clone(), facts: Vec::new() }).collect();
+    for FactDifference { fact, values } in differences {
+        let steps: Vec<_> = values.windows(2).filter(|two| two[0].1 != two[1].1).collect();
+        if steps.len() > (values.len() / 3).max(2) {
+            continue;
+        }
+        for two in steps {
+            let (before, (run, now)) = (&two[0].1, &two[1]);
+            if series.iter().any(|one| one.names(run, fact)) {
+                continue;
+            }
+            if let Some(of_run) = found.iter_mut().find(|one| one.run == *run) {
+                of_run.facts.push((fact.clone(), before.clone(), now.clone()));
+            }
+        }
+    }
+    found.retain(|one| !one.facts.is_empty());
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn facts_that_changed_are_named_once_and_measurements_never() {
+        let runs: Vec<String> = (1..=6).map(|number| format!("run {number}")).collect();
+        let difference = |fact: &str, values: [&str; 6]| FactDifference {
+            fact: fact.to_owned(),
+            values: runs.iter().cloned().zip(values.map(str::to_owned)).collect(),
+        };
+        let differences = [
+            difference("job.bs", ["4k", "4k", "1k", "1k", "1k", "1k"]),
+            difference("cpu.boost", ["on", "on", "on", "off", "on", "on"]),
+            difference("fs.uuid", ["a", "b", "c", "d", "e", "f"]),
+        ];
+        let found = changed_facts(&runs, &differences, &[]);
+        let said: Vec<(&str, &str, &str)> = found
+            .iter()
+            .flat_map(|one| {
+                one.facts.iter().map(move |(fact, _, now)| (one.run.as_str(), fact.as_str(), now.as_str()))
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [("run 3", "job.bs", "1k"), ("run 4", "cpu.boost", "off"), ("run 5", "cpu.boost", "on")]
+        );
+        let point = |run: &String| Point { run: run.clone(), started_unix_ns: 0, n: 1, median: 1.0 };
+        let interval = Interval { estimate: 0.0, low: -0.1, high: 0.1 };
+        let verdict = Verdict::TooFew { n: 1 };
+        let facts = vec![("job.bs".to_owned(), "4k".to_owned(), "1k".to_owned())];
+        let change = Change { at: 2, effect: interval, p: 0.01, verdict: verdict.clone(), facts };
+        let series = Series {
+            row: RowKey { levels: Vec::new(), job: String::new() },
+            metric: serde_json::from_value(serde_json::json!(
+                {"job": "", "name": "write.bw", "unit": "bytes_per_second", "better": "higher"}
+            ))
+            .unwrap(),
+            points: runs.iter().map(point).collect(),
+            changes: vec![change],
+            newest: Newest { before: 1, set_aside: 0, effect: None, verdict, facts: Vec::new() },
+        };
+        let found = changed_facts(&runs, &differences, &[series]);
+        let of: Vec<&str> = found.iter().map(|one| one.run.as_str()).collect();
+        assert_eq!(of, ["run 4", "run 5"], "run 3 is a change that names it");
+    }
 
     fn levels(values: &[f64]) -> (Vec<usize>, Newest) {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();

@@ -425,3 +425,33 @@ fn an_option_of_one_section_is_set_there_alone() {
         assert!(said.contains(words), "{levels:?}: {said}");
     }
 }
+
+#[test]
+fn a_job_with_files_elsewhere_does_not_measure_what_is_made() {
+    let levels = ["fs=xfs,ext4", "device=loop:1g"];
+    let said =
+        |job: &str| plan(job, &levels).map(|_| String::new()).unwrap_or_else(|error| error.to_string());
+    for outside in [
+        "[a]\nsize=1m\ndirectory=/data\n",
+        "[global]\ndirectory=/data\n[a]\nsize=1m\n",
+        "[a]\nsize=1m\nfilename=/data/f:/data/g\n",
+        "[a]\nsize=1m\nfilename=f\ndirectory=/data\n[b]\nsize=1m\nfilename=/data/h\n",
+    ] {
+        let said = said(outside);
+        assert!(
+            said.contains("are at /data") && said.contains("lie on the xfs that is made on loop:1g"),
+            "{said}"
+        );
+    }
+    for inside in [
+        "[a]\nsize=1m\n",
+        "[a]\nsize=1m\ndirectory=sub\n",
+        "[a]\nsize=1m\nfilename=f:g\n",
+        "[log]\nsize=1m\ndirectory=/data\n[a]\nsize=1m\n",
+        "[log]\nsize=1m\nfilename=/data/f\n[a]\nsize=1m\nfilename=f\n",
+    ] {
+        assert_eq!(said(inside), "", "{inside}");
+    }
+    let device = plan("[a]\nsize=1m\ndirectory=/data\n", &["scheduler=none,bfq"]).map(|_| ());
+    assert!(device.is_ok(), "nothing is made: {device:?}");
+}

@@ -303,8 +303,13 @@ fn medians_disagree(medians: f64, comparison: Option<&Comparison>) -> String {
         Some(Method::CarryOverAdjusted) => "adjusted for what a trial leaves behind",
         _ => "the typical difference within a round, where both arms meet the same machine",
     };
-    let turned = comparison.and_then(|c| c.effect).is_none_or(|effect| medians * effect.estimate < 0.0);
-    let how = if turned { "the other way than the change" } else { "outside the interval of the change" };
+    let how = match comparison.and_then(|c| c.effect) {
+        Some(effect) if medians * effect.estimate >= 0.0 => {
+            let is_within = (effect.low..=effect.high).contains(&medians);
+            if is_within { "far from the change" } else { "outside the interval of the change" }
+        }
+        _ => "the other way than the change",
+    };
     format!("the medians of all trials differ by {}, {how}, which is {of}", change(medians, 1))
 }
 
@@ -348,6 +353,13 @@ mod tests {
         assert!(
             told(Method::MannWhitney)
                 .ends_with("which is the typical difference of two trials, one of each arm")
+        );
+        let mut wide = analysis.comparisons[0].clone();
+        wide.effect = Some(Interval { estimate: 1.769, low: -0.2, high: 30.0 });
+        let far = caveat_text(&Caveat::MediansDisagree { medians: 17.08 }, Some(&wide), &names);
+        assert!(
+            far.contains(", far from the change, which is the typical difference within a round"),
+            "{far}"
         );
         let outside = of(0.31, Method::SequentialSignedRank);
         assert!(outside.contains("+31.0\u{a0}%, outside the interval of the change, which is"), "{outside}");

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::layout::one_line;
 use super::manner::manner;
 use super::words::{NBSP, Names, p_equals, percent, plain_percent};
-use super::wrapped;
+use super::{wrapped, wrapped_behind};
 use crate::analyse::{Interval, Verdict};
-use crate::history::{Change, FEWEST_BEFORE, History, Newest, Point, Series};
+use crate::history::{Change, ChangedFacts, FEWEST_BEFORE, History, Newest, Point, Series};
 use crate::record::Run;
 use crate::units::{Scale, counted};
 
@@ -21,6 +21,8 @@ const MOST_RUNS: usize = 20;
 const DRAWN: usize = 20;
 /// Facts that are named beside a change.
 const MOST_FACTS: usize = 4;
+/// Runs whose changed facts are listed, the newest.
+const MOST_CHANGED: usize = 5;
 
 /// What all of it is about: the name of the runs, and how a time is written.
 pub struct HistoryOf<'a> {
@@ -55,10 +57,12 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
             "  "
         )
     );
+    let is_shown =
+        |series: &Series| of.verbose || (history.series.len() == 1 && !of.among_others) || !is_calm(series);
     for series in &history.series {
         let called = called(&names, series);
         let _ = writeln!(text);
-        let is_shown = of.verbose || (history.series.len() == 1 && !of.among_others) || !is_calm(series);
+        let is_shown = is_shown(series);
         if is_shown {
             table(&mut text, of, &called, series);
         }
@@ -89,7 +93,26 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
         }
         let _ = writeln!(text, "{}", wrapped(&format!("  {}", newest_words(series, history.delta)), "    "));
     }
+    if history.series.iter().any(is_shown) {
+        changed_facts(&mut text, &history.facts);
+    }
     text
+}
+
+/// The newest runs that have other facts than the run before them, a line each.
+pub(super) fn changed_facts(text: &mut String, all: &[ChangedFacts]) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\nother facts of the host or the job than in the run before");
+    for ChangedFacts { run, facts } in all.iter().rev().take(MOST_CHANGED) {
+        let facts = facts_words(facts).unwrap_or_default();
+        let _ = writeln!(text, "{}", wrapped_behind(&format!("  {run}: "), &facts));
+    }
+    let more = all.len().saturating_sub(MOST_CHANGED);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more (--json)");
+    }
 }
 
 /// `wal: write.bw`.
@@ -102,7 +125,9 @@ pub(super) fn called(names: &Names<'_>, series: &Series) -> String {
 #[must_use]
 pub fn history_json(of: &HistoryOf<'_>, history: &History) -> Value {
     let series: Vec<Value> = history.series.iter().map(series_json).collect();
-    json!({ "name": of.name, "delta": history.delta, "series": series })
+    let facts: Vec<Value> =
+        history.facts.iter().map(|one| json!({ "run": one.run, "facts": facts_json(&one.facts) })).collect();
+    json!({ "name": of.name, "delta": history.delta, "series": series, "facts": facts })
 }
 
 fn series_json(series: &Series) -> Value {

@@ -2,7 +2,7 @@
 //!
 //! Enters: histories. Leaves: HTML. It must not judge.
 
-use super::history::{HistoryOf, called, change_words, newest_words, table};
+use super::history::{HistoryOf, called, change_words, changed_facts, newest_words, table};
 use super::html::{self, PageSection};
 use super::manner::manner;
 use super::picture::levels;
@@ -25,7 +25,7 @@ pub fn history_page(all: &[(HistoryOf<'_>, &History)]) -> String {
     for (of, history) in all {
         let words = Names::new(of.run, "");
         for series in &history.series {
-            sections.push(section(of, &words, series, history.delta));
+            sections.push(section(of, &words, series, history));
         }
     }
     // Worse, better, unclear, as before.
@@ -47,7 +47,8 @@ pub fn history_page(all: &[(HistoryOf<'_>, &History)]) -> String {
 }
 
 /// A series, and what it is to the reader: the newest run, or else the last change.
-fn section(of: &HistoryOf<'_>, names: &Names<'_>, series: &Series, delta: f64) -> (Tone, PageSection) {
+fn section(of: &HistoryOf<'_>, names: &Names<'_>, series: &Series, history: &History) -> (Tone, PageSection) {
+    let delta = history.delta;
     let name = called(names, series);
     let newest = tone(series, &series.newest.verdict, series.newest.effect);
     let sentence =
@@ -64,6 +65,7 @@ fn section(of: &HistoryOf<'_>, names: &Names<'_>, series: &Series, delta: f64) -
     };
     let mut every = String::new();
     table(&mut every, of, &name, series);
+    changed_facts(&mut every, &history.facts);
     let verdicts =
         Verdicts { tally: None, each: sentences.clone(), sentences, otherwise: "", of_one_pair: false };
     let page = PageSection {

@@ -1,9 +1,13 @@
 //! Markdown with GitHub's tables and footnotes. All text of others is escaped.
 
 use super::document::Document;
+use super::layout::shorten;
 use super::section::{Block, Fact, Heading, List, Section, Transcript, Verdicts, Weight, capital};
 use super::table::Table;
 use super::verdict_words::Tone;
+
+/// Columns of a fact's value: a kernel's command line may have hundreds.
+const MOST_VALUE: usize = 120;
 
 /// Writes the document for a pull request or an issue.
 pub(super) fn render(document: &Document<'_>) -> String {
@@ -146,9 +150,10 @@ fn facts(out: &mut String, facts: &[Fact]) {
     // A table ends what stands above it only behind an empty line.
     out.push_str(if out.is_empty() { "" } else { "\n" });
     out.push_str("| fact | value |\n| :-- | :-- |\n");
-    facts
-        .iter()
-        .for_each(|fact| out.push_str(&format!("| {} | {} |\n", escape(&fact.name), escape(&fact.value))));
+    facts.iter().for_each(|fact| {
+        let value = shorten(&fact.value, MOST_VALUE);
+        out.push_str(&format!("| {} | {} |\n", escape(&fact.name), escape(&value)));
+    });
 }
 
 /// Text in which nothing is markup.
@@ -209,5 +214,16 @@ mod tests {
         assert_eq!(escape("a|b*<script>@x"), "a\\|b\\*&lt;script&gt;&#64;x");
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(fence("```\nx", ""), "````\n```\nx\n````\n");
+    }
+
+    #[test]
+    fn a_long_fact_gives_way_in_its_middle() {
+        let value = format!("root=/dev/vda1 {} quiet", "x".repeat(600));
+        let fact = Fact { name: "kernel.cmdline".to_owned(), value, differs: Vec::new() };
+        let mut out = String::new();
+        facts(&mut out, &[fact]);
+        let line = out.lines().last().unwrap();
+        assert!(line.contains("root=/dev/vda1 x") && line.contains("x…x"), "{line}");
+        assert!(line.ends_with("x quiet |") && line.chars().count() < 160, "{line}");
     }
 }

@@ -8,7 +8,7 @@ use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::raw_words::difference_words;
 use super::scale_of_medians::{medians, scale_of};
-use super::verdict_words::{Tone, so_far, tone, verdict_word};
+use super::verdict_words::{Tone, form_instead, so_far, tone_of_row, verdict_word};
 use super::words::{
     NBSP, Names, cell_number, change_cell, direction, has_share, heads_of, interval_alone, interval_of,
     is_nothing, p_value, short_key, shown_cell, unit_words,
@@ -188,7 +188,7 @@ pub(super) fn primary(
             }
             cells.push(repeats(c));
             cells.push(verdict_word(c).to_owned());
-            TableRow { labels: labels.row(c), cells, tone: Some(tone(&c.verdict)), notes: notes.of(c, names) }
+            TableRow { labels: labels.row(c), cells, tone: tone_of_row(c), notes: notes.of(c, names) }
         })
         .collect();
     let without = if comparisons.iter().any(|c| !has_share(c)) { WITHOUT_CHANGE } else { "" };
@@ -260,6 +260,17 @@ fn without_change(comparisons: &[&Comparison]) -> &'static str {
     if comparisons.iter().any(is_told) { WITHOUT_CHANGE } else { "" }
 }
 
+/// What a caption adds where a total of different amounts of work has no verdict.
+fn of_forms(comparisons: &[&Comparison]) -> &'static str {
+    match comparisons.iter().any(|c| form_instead(c).is_some()) {
+        true => {
+            "; see per op or byte: trials did different amounts of work, and the metric's form for each operation or \
+             byte says which arm is better"
+        }
+        false => "",
+    }
+}
+
 /// A table of one metric that accompanies: values, their change and what it is taken for. Times of an operation share one unit, `of_times`.
 pub(super) fn beside(
     comparisons: &[&Comparison],
@@ -283,7 +294,8 @@ pub(super) fn beside(
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     let without = without_change(comparisons);
-    let caption = format!("beside: {}{unit}, medians of {both}{so_far}{without}", metric.name);
+    let of_forms = of_forms(comparisons);
+    let caption = format!("beside: {}{unit}, medians of {both}{so_far}{without}{of_forms}", metric.name);
     Some(Table { caption, labels: labels.heads, columns, rows })
 }
 
@@ -362,16 +374,17 @@ pub(super) fn exploratory(
             TableRow {
                 labels: vec![c.metric.name.clone() + &of_name],
                 cells,
-                tone: Some(tone(&c.verdict)),
+                tone: tone_of_row(c),
                 notes: notes.of(c, names),
             }
         })
         .collect();
     Some(Table {
         caption: format!(
-            "{place}other metrics of {both}{} (medians; exploratory){}",
+            "{place}other metrics of {both}{} (medians; exploratory){}{}",
             so_far(comparisons.iter().copied()),
-            without_change(comparisons)
+            without_change(comparisons),
+            of_forms(comparisons)
         ),
         labels: vec![Head::new("metric", Of::Names)],
         columns: Head::arms(names, comparisons)
@@ -447,6 +460,25 @@ mod tests {
         assert_eq!([&cells[2], &cells[3]], ["-", "+3.00 [+1.00,\u{a0}+5.20]"]);
         assert!(table.caption.ends_with("; without change %: the difference"), "{}", table.caption);
         assert_eq!(beside_of(&c).rows[0].cells[2..4], cells[2..4]);
+    }
+
+    #[test]
+    fn a_total_of_different_amounts_of_work_is_neither_better_nor_worse() {
+        let mut c = made_up().1.comparisons.remove(0);
+        c.role = crate::analyse::Role::Exploratory;
+        c.verdict = crate::analyse::Verdict::Slower { beyond_delta: true };
+        let told = |c: &Comparison| {
+            let table = beside_of(c);
+            (table.rows[0].cells[4].clone(), table.rows[0].tone, table.caption.contains("amounts of work"))
+        };
+        assert_eq!(told(&c), ("worse by > δ".to_owned(), Some(Tone::Worse), false));
+        let form = |metric: &str| Some(crate::analyse::Unlisted::Form { metric: metric.to_owned() });
+        c.unlisted = form("dev.write_bytes_per_byte");
+        assert_eq!(told(&c), ("see per byte".to_owned(), None, true));
+        c.unlisted = form("sys_cpu_per_op");
+        assert_eq!(told(&c).0, "see per op");
+        c.verdict = crate::analyse::Verdict::NoDifference { real_but_below_delta: false };
+        assert_eq!(told(&c), ("no difference".to_owned(), Some(Tone::Same), false));
     }
 
     #[test]

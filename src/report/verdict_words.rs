@@ -8,7 +8,7 @@ use super::raw_words::raw_change;
 use super::words::{
     NBSP, Names, change, effect_decimals, interval_of, p_equals, plain_percent, shown_change, step_size,
 };
-use crate::analyse::{Caveat, Comparison, Method, Role, Verdict};
+use crate::analyse::{Caveat, Comparison, Method, Role, Unlisted, Verdict};
 use crate::record::StopRule;
 
 named! {
@@ -43,6 +43,9 @@ pub(super) fn so_far<'c>(comparisons: impl IntoIterator<Item = &'c Comparison>) 
 
 /// The judgement in at most 14 characters.
 pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
+    if let Some(form) = form_instead(comparison) {
+        return if form.contains("_per_byte") { "see per byte" } else { "see per op" };
+    }
     if comparison.role == Role::Primary
         && let Some(good) = comparison.is_better().filter(|_| is_claimed_alike(comparison))
     {
@@ -68,6 +71,21 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
         (Verdict::NotMeasured(_), _) if is_too_short(comparison) => "too short",
         (Verdict::NotMeasured(_), _) => "not measured",
     }
+}
+
+/// The form that says which arm is better, where a total claims it of trials that did different amounts of work, which it follows.
+pub(super) fn form_instead(comparison: &Comparison) -> Option<&str> {
+    match (&comparison.unlisted, &comparison.verdict) {
+        (Some(Unlisted::Form { metric }), Verdict::Faster { .. } | Verdict::Slower { .. }) => {
+            Some(metric.as_str())
+        }
+        _ => None,
+    }
+}
+
+/// What the judgement of a row means to the reader; `None`: its word claims nothing.
+pub(super) fn tone_of_row(comparison: &Comparison) -> Option<Tone> {
+    form_instead(comparison).is_none().then(|| tone(&comparison.verdict))
 }
 
 /// Whether a quantile was refused because trials had too few operations for it.

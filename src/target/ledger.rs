@@ -351,7 +351,13 @@ fn checksum(bytes: &[u8]) -> u64 {
 fn names(directory: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| !name.starts_with('.') && !name.ends_with(WORKING)).collect()
+    names.filter(|name| is_record(name)).collect()
+}
+
+/// Whether it is a name of [`name_of`]: where a user has no other place, records lie beside what is kept from one day to the next.
+fn is_record(name: &str) -> bool {
+    let sum = name.rsplit_once('.').map_or("", |(_, sum)| sum);
+    !name.starts_with('.') && sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -365,6 +371,21 @@ mod tests {
             file: File::options().create(true).append(true).open(directory.join("record")).unwrap(),
             slot: SLOT,
             sequence: 0.into(),
+        }
+    }
+
+    #[test]
+    fn only_records_are_taken_for_records() {
+        let record = name_of(Path::new("/data/assay-1"));
+        assert!(is_record(&record), "{record}");
+        for other in [
+            "secret",
+            "secret.0123456789ab",
+            "probe.json",
+            &format!("{record}{WORKING}"),
+            ".x.0123456789abcdef",
+        ] {
+            assert!(!is_record(other), "{other}");
         }
     }
 

@@ -270,6 +270,31 @@ impl JobFile {
         text
     }
 
+    /// A file or directory of the job, if every job has all of its files outside `directory`, where those without a place go; else `None`.
+    #[must_use]
+    pub fn elsewhere_than(&self, directory: &Path) -> Option<PathBuf> {
+        let of = |section: &Section, option: &str| {
+            section.settings.iter().rev().find(|setting| setting.canonical() == option).cloned()
+        };
+        let (mut above, mut found) = ([None, None], None);
+        for section in &self.sections {
+            let [directory_above, name_above] = above.clone();
+            let own = [of(section, "directory").or(directory_above), of(section, "filename").or(name_above)];
+            if section.is_global() {
+                above = own;
+                continue;
+            }
+            let [in_directory, named] = own;
+            // Names are below the directory, where there is one.
+            let parts = paths(in_directory.or(named)?.value.as_deref()?).ok()?;
+            if parts.iter().any(|part| part.is_relative() || part.starts_with(directory)) {
+                return None;
+            }
+            found = parts.into_iter().next();
+        }
+        found
+    }
+
     /// All settings in order.
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
         self.sections.iter().flat_map(|section| &section.settings)

@@ -257,6 +257,11 @@ impl<'a> Pair<'a> {
         self.own.cells.iter().any(|cell| self.values_of(*cell, name).any(&is_so))
     }
 
+    /// The same of a trial of the worse arm.
+    pub(super) fn worse_has_fact(&self, name: &str, is_so: impl Fn(&str) -> bool) -> bool {
+        self.values_of(self.own.cells[self.worse], name).any(is_so)
+    }
+
     /// A fact of a cell's trials.
     fn values_of<'f>(&'f self, cell: u32, fact: &'f str) -> impl Iterator<Item = &'a str> + 'f {
         let mine = self.run.trials.iter().filter(move |trial| trial.cell == cell);

@@ -18,7 +18,7 @@ use crate::cli::database::wrong;
 use crate::cli::named_run::{name_of, of_this_store};
 use crate::cli::progress::Progress;
 use crate::launch;
-use crate::record::{HostFacts, Run, RunState};
+use crate::record::{HostFacts, Note, NoteKind, Run, RunState};
 use crate::run::{Ending, Execution, Limits, RunError};
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
@@ -56,7 +56,7 @@ pub(super) fn carry_out(
     let is_new = prepared.run.id.is_none();
     let (id, made) = match (begin(conduct, store, prepared), prepared.run.id) {
         (Err(error), Some(id)) if is_new => {
-            let _ = store.set_state(id, RunState::Failed);
+            failed_for(store, id, &mut prepared.run, &error);
             let _ = forget(store, id, prepared, true);
             return Err(error);
         }
@@ -65,15 +65,25 @@ pub(super) fn carry_out(
     let result = trials(conduct, store, prepared, id, cancelled);
     // First of all, and whatever failed before or fails meanwhile: what was made is put back.
     let put_back = put_back(made);
-    if result.is_err() {
-        // The store may be what failed; the first error is the one to tell.
-        let _ = store.set_state(id, RunState::Failed);
+    if let Err(error) = &result {
+        failed_for(store, id, &mut prepared.run, error);
     }
     let forgotten = forget(store, id, prepared, put_back.is_ok());
     let ending = result?;
     put_back?;
     forgotten?;
     Ok(ending)
+}
+
+/// Stores that the run has failed, and why: `assay show` prints it with the notes of the run.
+fn failed_for(store: &Store, id: i64, run: &mut Run, error: &anyhow::Error) {
+    // How an earlier session ended is not how this one does.
+    run.notes.retain(|note| note.kind != NoteKind::Ending);
+    let why = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    run.notes.push(Note::ending(format!("it failed: {why}")));
+    // The store may be what failed; the first error is the one to tell.
+    let _ = store.set_state(id, RunState::Failed);
+    let _ = store.set_notes(id, &run.notes);
 }
 
 /// The signal that ended the run; 0: none.

@@ -98,8 +98,10 @@ pub(super) fn keep_time(prepared: &mut Prepared) {
     prepared.plan.stop.time_budget_s = Some(own_s);
     let said = match foretold {
         Some(all_s) if own_s >= budget_s => format!(
-            "--explain would take about {}, more than half of the time budget, which the verdict has alone; assay explain does it afterwards",
-            pretty_duration(all_s)
+            "not enough time for --explain: it needs about {}, and half of the time budget is {}; the run has the whole \
+             budget, and assay explain watches it afterwards",
+            pretty_duration(all_s),
+            pretty_duration(budget_s / 2.0)
         ),
         _ => format!("--explain keeps {} of the time budget", pretty_duration(budget_s - own_s)),
     };

@@ -14,6 +14,11 @@ use crate::units::{Scale, Unit};
 const MOST_LINES: usize = 8;
 /// Of these the heading, the total and what is unexplained.
 const ALWAYS: usize = 3;
+/// A difference that is further from that of the medians, as a share of it, is not theirs.
+const NOT_OF_MEDIANS: f64 = 0.05;
+
+/// What a difference is that the two medians beside it do not have.
+pub(super) const TYPICAL: &str = "typical difference in a round";
 
 /// The section: in full only where all is asked for.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
@@ -107,11 +112,24 @@ pub(super) fn called(asleep: Asleep) -> &'static str {
 
 fn line(name: &str, of: &BudgetLine, scale: &Scale) -> String {
     format!(
-        "{name}: {} → {}, {}",
+        "{name}: {} → {}{}{}",
         with_unit(of.baseline_ns, scale),
         with_unit(of.candidate_ns, scale),
+        before_difference(of, scale),
         with_interval(of.difference_ns, scale)
     )
+}
+
+/// What stands between two medians and their difference: where a reader who subtracts them finds another one, what it is.
+pub(super) fn before_difference(of: &BudgetLine, scale: &Scale) -> String {
+    if is_of_medians(of, scale) { ", ".to_owned() } else { format!("; {TYPICAL} ") }
+}
+
+/// Whether the difference, which is estimated over rounds, reads like that of the two medians.
+pub(super) fn is_of_medians(of: &BudgetLine, scale: &Scale) -> bool {
+    let (of_medians, typical) = (of.candidate_ns - of.baseline_ns, of.difference_ns.estimate);
+    (of_medians - typical).abs() <= NOT_OF_MEDIANS * typical.abs()
+        || signed(of_medians, scale) == signed(typical, scale)
 }
 
 /// One scale a budget, by its total: a part that needs more digits does not matter.
@@ -192,6 +210,19 @@ mod tests {
                         smaller changes: 0.0 µs (user CPU, waiting to run)\n\
                         unexplained: 0.0 µs";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_difference_that_is_not_of_the_medians_is_named() {
+        let mut budget = budget();
+        budget.total.difference_ns = Interval { estimate: 6000.0, low: 5500.0, high: 6500.0 };
+        let first = lines(&budget)[0].replace('\u{a0}', " ");
+        assert_eq!(
+            first,
+            "all of it: 10.0 µs → 18.2 µs; typical difference in a round +6.0 µs (+5.5 … +6.5)"
+        );
+        budget.total.difference_ns.estimate = 7900.0;
+        assert!(lines(&budget)[0].contains("µs, +7.9"), "less than 5 %");
     }
 
     #[test]

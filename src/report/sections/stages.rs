@@ -25,6 +25,14 @@ const CAPTION: &str = "From the baseline's mean time of a request to the candida
 /// Stages whose sum is so near to the whole are told as its parts.
 const ADDS_UP: f64 = 0.02;
 
+/// An interval wider than so many times the larger value says nothing of the difference.
+const TOO_WIDE: f64 = 10.0;
+/// What stands there instead.
+const NOT_KNOWN: &str = "not known";
+/// Why.
+const WHY_NOT_KNOWN: &str = "not known: the interval is more than ten times the value; on a device that others use, their requests are \
+                             counted, too";
+
 /// The section: a table where more than a screen is asked for, a picture on pages.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { options, names, why, request_times, .. } = material;
@@ -32,6 +40,11 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let mut blocks = Vec::new();
     if options.detail > Detail::Screen {
         blocks.extend(told.iter().map(|times| Block::Table(table(times, names))));
+        let is_hidden = |times: &&RequestTimes| {
+            is_too_wide(&times.whole) || times.stages.iter().any(|(_, of)| is_too_wide(of))
+        };
+        let remark = || Block::Remarks(vec![WHY_NOT_KNOWN.to_owned()]);
+        blocks.extend(told.iter().any(is_hidden).then(remark));
     }
     if !told.is_empty() {
         blocks.push(Block::folded_pictures("The time of a request by stage, drawn", drawn));
@@ -66,15 +79,22 @@ fn table(times: &RequestTimes, names: &Names<'_>) -> Table {
 }
 
 fn row(label: &str, of: &Evidence, scale: &Scale) -> TableRow {
-    let change = of.difference.map_or_else(
-        || "-".to_owned(),
-        |Interval { estimate, low, high }| {
+    let change = match of.difference {
+        None => "-".to_owned(),
+        Some(_) if is_too_wide(of) => NOT_KNOWN.to_owned(),
+        Some(Interval { estimate, low, high }) => {
             let [estimate, low, high] = [estimate, low, high].map(|end| signed(ns(end), scale));
             format!("{estimate} [{low}, {high}]")
-        },
-    );
+        }
+    };
     let cells = vec![with_unit(ns(of.baseline), scale), with_unit(ns(of.candidate), scale), change];
     TableRow::new(vec![label.to_owned()], cells)
+}
+
+/// Whether the interval of the difference is so wide that neither end says anything of these values.
+fn is_too_wide(of: &Evidence) -> bool {
+    let larger = of.baseline.abs().max(of.candidate.abs());
+    of.difference.is_some_and(|difference| difference.high - difference.low > TOO_WIDE * larger)
 }
 
 pub(super) fn name(stage: RequestStage) -> &'static str {
@@ -157,4 +177,28 @@ fn waterfall(document: &Document<'_>, times: &RequestTimes, form: Form) -> Optio
     let places = arms.map(|arm| index_of(document, arm));
     picture::waterfall(ns(times.whole.baseline), &bars, &ends, places, &title, form, &scale)
         .map(|drawn| Picture { caption: CAPTION.to_owned(), ..drawn })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Unit;
+
+    #[test]
+    fn a_difference_with_a_very_wide_interval_is_not_known() {
+        let scale = Scale::for_column(&Unit::Nanoseconds, [100_000.0, 200_000.0]);
+        let change = |low: f64, high: f64| {
+            let difference = Some(Interval { estimate: 450e-6, low, high });
+            let of = Evidence {
+                metric: "blocks.write.d2c.mean".to_owned(),
+                unit: Unit::Seconds,
+                baseline: 100e-6,
+                candidate: 200e-6,
+                difference,
+            };
+            row("at the device (D2C)", &of, &scale).cells[2].replace('\u{a0}', " ")
+        };
+        assert_eq!(change(-800e-6, 2700e-6), "not known");
+        assert_eq!(change(-800e-6, 1100e-6), "+450 µs [−800 µs, +1100 µs]");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Enters: a [`Why`]. Leaves: lines. Nothing is judged here.
 
-use super::budget::{signed, with_unit};
+use super::budget::{before_difference, signed, with_unit};
 use super::stages;
 use crate::analyse::{BudgetLine, Interval, LatencyPart, SlowPart, Slowest, Why};
 use crate::units::{Scale, Unit};
@@ -61,7 +61,8 @@ fn line(why: &Why, part: LatencyPart, time: &BudgetLine) -> String {
     let sure = if low > 0.0 || high < 0.0 { "" } else { ", not sure:" };
     let [baseline, candidate] = [time.baseline_ns, time.candidate_ns].map(|ns| with_unit(ns, &scale));
     let [low, high] = [low, high].map(|end| signed(end, &scale));
-    format!("{name}: {baseline} → {candidate}, {}{sure} [{low}, {high}]", signed(estimate, &scale))
+    let before = before_difference(time, &scale);
+    format!("{name}: {baseline} → {candidate}{before}{}{sure} [{low}, {high}]", signed(estimate, &scale))
 }
 
 fn scale(time: &BudgetLine) -> Scale {

@@ -2,7 +2,7 @@
 //!
 //! Enters: a [`Why`] and the budget it belongs to. Leaves: lines. Nothing is ranked or added up here.
 
-use super::budget::{name, scale, signed, with_unit};
+use super::budget::{TYPICAL, is_of_medians, name, scale, signed, with_unit};
 use super::cause_words::{figure, reads_the_same, what};
 use super::why_choice::{chosen, moves_against};
 use super::why_latency;
@@ -25,20 +25,24 @@ const CANCELS: f64 = 1.5;
 const UNCOUNTED: &str = "trials take as long in both arms and nothing counts what they do, so that times and counts say nothing: count it by \
                          --metric 'operations=…([0-9]+)'";
 
-/// What stands above the causes of a pair. The difference is estimated over rounds, and is not that of two medians.
+/// What stands above the causes of a pair: both medians and the difference, which is estimated over rounds and may not be theirs.
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
     let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
     let total = budget.total;
     let scale = scale(&total);
+    let difference = signed(total.difference_ns.estimate, &scale);
+    let difference = match is_of_medians(&total, &scale) {
+        true => format!(", {difference}"),
+        false => format!(" ({TYPICAL} {difference})"),
+    };
     format!(
-        "why: {}: workers' time {}{} {}, {} with {}{}{}",
+        "why: {}: workers' time {}{} {} → {}{difference}{}{}",
         pair(why, names),
         one(Some(budget)),
         // It is no latency: the time between two operations is asked for.
         if budget.asleep.with_pauses { ", which its pace sets," } else { "" },
         with_unit(total.baseline_ns, &scale),
-        signed(total.difference_ns.estimate, &scale),
-        names.arm(&why.candidate),
+        with_unit(total.candidate_ns, &scale),
         although(why, Some(budget)),
         of_mean(why, Some(budget))
     )

@@ -178,15 +178,18 @@ fn a_cause_whose_figures_read_the_same_is_not_told() {
 }
 
 #[test]
-fn the_head_line_has_the_baseline_and_the_difference() {
+fn the_head_line_has_both_medians_and_the_difference() {
     let why = explained(Vec::new());
     let mut budget = budget(843_000.0, -92_000.0);
     budget.total.candidate_ns = 625_000.0;
     let said = caption(&why, Some(&budget), &names()).replace(NBSP, " ");
-    let expected = "why: direct=0 → direct=1: workers' time an operation 843 µs, −92 µs with direct=1";
+    let expected = "why: direct=0 → direct=1: workers' time an operation 843 µs → 625 µs (typical difference in a round −92 µs)";
     assert_eq!(said, format!("{expected} although it is slower"));
     let why = Why { is_better: true, ..why };
     assert_eq!(caption(&why, Some(&budget), &names()).replace(NBSP, " "), expected);
+    budget.total.candidate_ns = 750_000.0;
+    let said = caption(&why, Some(&budget), &names()).replace(NBSP, " ");
+    assert!(said.ends_with("workers' time an operation 843 µs → 750 µs, −92 µs"), "{said}");
 }
 
 #[test]
@@ -324,7 +327,7 @@ fn of_a_quantile_the_mean_is_told_as_such() {
     let plain = |text: String| text.replace(NBSP, " ");
     assert!(
         plain(caption(&why, Some(&budget), &names()))
-            .ends_with("+10 µs with direct=1 (of the mean operation; p99 is not split)")
+            .ends_with("843 µs → 853 µs, +10 µs (of the mean operation; p99 is not split)")
     );
     let brief = plain(brief(&why, Some(&budget), &names()));
     let expected = "direct=1: time an operation +10 µs (of the mean operation; p99 is not split): goes with waits for a flush at f";

@@ -4,7 +4,8 @@
 //! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
 //! request reaches the device. Where nobody counts flushes, as of LVM and crypt devices without `--observe blocks`, a job that writes may
 //! have more of them. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
-//! are loop, dm or md devices, which are software; where the factor changes which places of the device are read or written (sequential
+//! are loop, dm or md devices, which are software; where the slower one is made of memory, as zram and ramdisks are: the processors of the
+//! machine do its requests; where the factor changes which places of the device are read or written (sequential
 //! against random, another filesystem);
 //! where a kernel or what it does is compared, or a loop device has a file below it, and nobody watched how long the driver had the requests
 //! (`--observe blocks`), or that did not rise; and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
@@ -30,6 +31,9 @@ const REACHES: f64 = 0.1;
 /// Flushes that are fewer for each operation than this delay hardly any request.
 const FEW_FLUSHES: f64 = 0.01;
 
+/// Kinds of devices whose requests the processors do: `memory` is a ramdisk (brd), `null` is null_blk, `ublk` a program's.
+const MADE_OF_MEMORY: [&str; 5] = ["zram", "memory", "persistent memory", "null", "ublk"];
+
 /// This share of the whole difference is most of it.
 const MOST: f64 = 0.5;
 
@@ -43,7 +47,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
             || leads_to_other_places(factor)
             || names_devices(factor) && is_on_others(pair)
     };
-    if pair.factor.is_some_and(is_no_device) || works_on_their_processors(pair) {
+    if pair.factor.is_some_and(is_no_device) || works_on_their_processors(pair) || is_of_memory(pair) {
         return Vec::new();
     }
     let of = |(direction, seen): (Direction, &str)| {
@@ -101,6 +105,12 @@ fn names_devices(factor: &Factor) -> bool {
 fn is_on_others(pair: &Pair<'_>) -> bool {
     pair.has_fact("device.on", |below| !below.is_empty())
         || pair.has_fact("device.kind", |kind| matches!(kind, "device mapper" | "md raid"))
+}
+
+/// Whether the device of the worse arm is made of memory or of nothing: its requests are work of the processors, in the thread that submits
+/// them or in another one.
+fn is_of_memory(pair: &Pair<'_>) -> bool {
+    pair.worse_has_fact("device.kind", |kind| MADE_OF_MEMORY.contains(&kind))
 }
 
 /// Whether the device of any trial is a file of a filesystem below it.
@@ -309,6 +319,15 @@ mod tests {
         let driver = [("blocks.lost", 0.0, 0.0), ("blocks.write.d2c.mean", 1e-5, 3e-5)];
         let of = |kind: &str, seen| found_with(("device.kind", kind), "iodepth", seen);
         assert_eq!((of("loop", &[]), of("loop", &driver), of("nvme", &[])), (0, 1, 1));
+    }
+
+    #[test]
+    fn a_device_that_is_made_of_memory_is_not_blamed() {
+        let driver = [("blocks.lost", 0.0, 0.0), ("blocks.write.d2c.mean", 1e-5, 3e-5)];
+        for kind in ["zram", "memory", "persistent memory", "null", "ublk"] {
+            assert_eq!(found_with(("device.kind", kind), "iodepth", &driver), 0, "{kind}");
+        }
+        assert_eq!(found_with(("device.kind", "mmc"), "iodepth", &driver), 1);
     }
 
     #[test]
