@@ -27,6 +27,8 @@ use crate::units::{Better, Unit};
 const ONE_AT_A_TIME: f64 = 1.05;
 /// User and kernel time are told apart by ticks of up to 10 ms: of less processor time than ten of them a trial only the sum is known.
 const TOLD_APART_S: f64 = 0.1;
+/// Operations whose sizes differ by more than this factor are others.
+const OTHER_SIZE: f64 = 1.2;
 /// How long a trial took.
 pub(super) const RUNTIME: &str = "runtime";
 /// What is counted as operations, the first that is there: as in `observe/per_operation.rs`.
@@ -158,6 +160,20 @@ pub struct Budget {
     /// Where a worker has more than one operation under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<InFlight>,
+    /// Bytes of an operation with baseline and candidate, medians over rounds; `None`: not every round knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<[f64; 2]>,
+}
+
+impl Budget {
+    /// How many times as large the candidate's operations are, where the arms differ in that by more than a fifth: then the time of one does
+    /// not say which arm is better.
+    #[must_use]
+    pub fn times_as_large(&self) -> Option<f64> {
+        let [baseline, candidate] = self.bytes?;
+        let times = candidate / baseline;
+        (times.is_finite() && times > 0.0 && times.ln().abs() > OTHER_SIZE.ln()).then_some(times)
+    }
 }
 
 /// The budgets of a run in rounds: one for each deciding row and candidate whose workers were counted in enough rounds.
@@ -234,6 +250,7 @@ fn budget(
         asleep: Asleep { with_waiting_to_run: !to_run, with_waiting_for_storage: !for_storage, with_pauses },
         least_ns: delta * total.baseline_ns,
         in_flight: rounds.in_flight(),
+        bytes: rounds.bytes(),
         total,
     })
 }
@@ -251,6 +268,8 @@ struct Spent {
     storage_ns: Option<f64>,
     /// Mean from its submission to its completion.
     latency_ns: Option<f64>,
+    /// How much it read or wrote.
+    bytes: Option<f64>,
 }
 
 impl Spent {
@@ -351,6 +370,7 @@ impl Counts<'_> {
             Done::Trial | Done::Unknown => None,
         };
         let latencies = self.latencies();
+        let bytes = self.bytes();
         let of_round = |(round, point): (&u32, &Point)| {
             let done = operations.as_ref().map_or(Some(1.0), |counted| counted.get(round).copied())?;
             let each = |seconds: f64| seconds * 1e9 / done;
@@ -364,6 +384,7 @@ impl Counts<'_> {
                 run_wait_ns: of(&run_wait),
                 storage_ns: of(&storage),
                 latency_ns: latencies.get(round).map(|sum| sum / done),
+                bytes: bytes.get(round).map(|sum| sum / done),
             };
             (done > 0.0 && point.value > 0.0).then_some((*round, spent))
         };
@@ -396,6 +417,17 @@ impl Counts<'_> {
         let (rates, took) = [rate, RUNTIME].map(|name| self.values(name).unwrap_or_default()).into();
         let of = |(round, rate): (&u32, &Point)| Some((*round, rate.value * took.get(round)?.value));
         rates.iter().filter_map(of).collect()
+    }
+
+    /// What was read, written and trimmed, by round; nothing where operations are not those of an engine.
+    fn bytes(&self) -> BTreeMap<u32, f64> {
+        let mut sums = BTreeMap::new();
+        for direction in DIRECTIONS.iter().filter(|_| matches!(self.done, Done::Counted)) {
+            for (round, point) in self.values(&format!("{direction}.io_bytes")).unwrap_or_default() {
+                *sums.entry(round).or_insert(0.0) += point.value;
+            }
+        }
+        sums
     }
 
     /// The latencies of all operations added up, by round; only where every direction has them.
@@ -443,6 +475,15 @@ impl Rounds<'_> {
     fn least_cpu_s(&self) -> f64 {
         let (base, cand): (Vec<f64>, Vec<f64>) = self.both.iter().map(|(a, b)| (a.cpu_s, b.cpu_s)).unzip();
         median(&base).min(median(&cand))
+    }
+
+    /// Bytes of an operation in both arms, where every round knows them.
+    fn bytes(&self) -> Option<[f64; 2]> {
+        let of = |spent: fn(&(&Spent, &Spent)) -> Option<f64>| {
+            let all: Option<Vec<f64>> = self.both.iter().map(spent).collect();
+            all.map(|all| median(&all)).filter(|bytes| *bytes > 0.0)
+        };
+        Some([of(|both| both.0.bytes)?, of(|both| both.1.bytes)?])
     }
 
     fn in_flight(&self) -> Option<InFlight> {

@@ -34,4 +34,4 @@ pub use program::{find_program, find_system_program};
 pub use random::{random_bytes, random_digits};
 pub use spawn_in_group::Program;
 pub use usage::usage;
-pub use user_state::user_secret;
+pub use user_state::{is_kept, user_secret};

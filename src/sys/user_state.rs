@@ -31,6 +31,12 @@ fn place() -> Option<PathBuf> {
     Some(state.join("assay"))
 }
 
+/// Whether a file of that name in the place is the secret, or one that is being made.
+#[must_use]
+pub fn is_kept(name: &str) -> bool {
+    name.strip_prefix(SECRET).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// 32 random bytes, always the same for this user on this machine.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TargetError;
 use super::made::{Made, OwnFile, WorkPlace};
 use super::places;
+use crate::sys::is_kept;
 
 /// Version of [`Contents`]; another one is left alone.
 const VERSION: u32 = 1;
@@ -310,6 +311,9 @@ fn locked(file: &File, name: &str, why_not: impl Fn() -> String) -> Result<(), T
 /// A record that was never complete, as its run was killed while it was made: nothing had been made yet.
 fn remove_incomplete(place: &places::Place, name: &str) {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    if !is_record(name) {
+        return;
+    }
     let Ok(file) = openat(&place.directory, name, flags, Mode::empty()).map(File::from) else { return };
     let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|then| then.elapsed().ok());
     let unlocked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -351,10 +355,12 @@ fn checksum(bytes: &[u8]) -> u64 {
 fn names(directory: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| is_record(name)).collect()
+    // Where a user has no other place, records lie beside what is kept from one day to the next.
+    let is_other = |name: &str| name.starts_with('.') || name.ends_with(WORKING) || is_kept(name);
+    names.filter(|name| !is_other(name)).collect()
 }
 
-/// Whether it is a name of [`name_of`]: where a user has no other place, records lie beside what is kept from one day to the next.
+/// Whether it is a name of [`name_of`]: nothing else is removed as a record that was never complete.
 fn is_record(name: &str) -> bool {
     let sum = name.rsplit_once('.').map_or("", |(_, sum)| sum);
     !name.starts_with('.') && sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -387,6 +393,13 @@ mod tests {
         ] {
             assert!(!is_record(other), "{other}");
         }
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["secret", "secret.0123", &record, &format!("{record}{WORKING}"), "anything"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        let mut found = names(&File::open(directory.path()).unwrap().into());
+        found.sort();
+        assert_eq!(found, ["anything", &record], "what nobody knows is told");
     }
 
     #[test]

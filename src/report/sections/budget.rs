@@ -198,6 +198,7 @@ mod tests {
             asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true, with_pauses: false },
             least_ns: 200.0,
             in_flight: None,
+            bytes: None,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::units::{Scale, Unit};
 const COLUMNS: usize = 74;
 /// Parts of the sum named in one line about a pair.
 const NAMED: usize = 2;
+const MIB: f64 = (1 << 20) as f64;
 /// Beyond this share parts work against each other, and a share of what they leave says nothing.
 const CANCELS: f64 = 1.5;
 
@@ -43,7 +44,7 @@ pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> 
         if budget.asleep.with_pauses { ", which its pace sets," } else { "" },
         with_unit(total.baseline_ns, &scale),
         with_unit(total.candidate_ns, &scale),
-        although(why, Some(budget)),
+        although(why, Some(budget)) + &of_size(Some(budget)),
         of_mean(why, Some(budget))
     )
 }
@@ -67,6 +68,25 @@ fn although(why: &Why, budget: Option<&Budget>) -> String {
         (true, true) => " although it is faster".to_owned(),
         (true, false) => " although it is slower".to_owned(),
     }
+}
+
+/// That operations of the arms differ in size, and what a MiB of them takes.
+fn of_size(budget: Option<&Budget>) -> String {
+    let Some((budget, times)) = budget.and_then(|budget| Some((budget, budget.times_as_large()?))) else {
+        return String::new();
+    };
+    let Some([baseline, candidate]) = budget.bytes else { return String::new() };
+    let of = [budget.total.baseline_ns / baseline, budget.total.candidate_ns / candidate].map(|ns| ns * MIB);
+    let scale = Scale::for_column(&Unit::Nanoseconds, of);
+    let [before, after] = of.map(|ns| with_unit(ns, &scale));
+    let (how, times) = if times > 1.0 { ("large", times) } else { ("small", 1.0 / times) };
+    format!("; an operation is {} times as {how}: a MiB takes {before} → {after}", digits(times))
+}
+
+/// `16`, `1.5`.
+fn digits(times: f64) -> String {
+    let text = format!("{times:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// What the times are for.
@@ -206,7 +226,7 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
     let head = format!("{}{}{}", names.before(&why.row), names.arm(&why.candidate), time.unwrap_or_default());
     if moves_against(why, budget) {
         // What made the time longer does not say why the arm is better.
-        return head + &although(why, budget);
+        return head + &although(why, budget) + &of_size(budget);
     }
     let chosen = chosen(why, NAMED);
     let all = chosen.answers.iter().chain(&chosen.of_sum).chain(&chosen.beside);

@@ -74,6 +74,7 @@ fn budget(baseline_ns: f64, ns: f64) -> Budget {
         asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true, with_pauses: false },
         least_ns: 0.02 * baseline_ns,
         in_flight: None,
+        bytes: None,
     }
 }
 
@@ -204,6 +205,12 @@ fn no_cause_is_claimed_of_a_time_that_moves_against_the_verdict() {
     );
     let faster = Why { is_better: true, ..why };
     assert_eq!(said(&faster, 10_000.0), "direct=1: time an operation +10.00 µs although it is faster");
+    let larger = Budget { bytes: Some([4096.0, 65536.0]), ..budget(2000.0, 10_000.0) };
+    assert_eq!(
+        brief(&faster, Some(&larger), &names()).replace(NBSP, " "),
+        "direct=1: time an operation +10.00 µs although it is faster; an operation is 16 times as large: a MiB takes \
+         512 µs → 192 µs"
+    );
 }
 
 #[test]
