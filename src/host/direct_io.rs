@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, openat, statx};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// What the fact says where O_DIRECT is taken and the page cache is used.
@@ -62,7 +62,7 @@ fn found(path: &Path, writes: bool) -> String {
         Err(rustix::io::Errno::INVAL) => return "no".to_owned(),
         Err(error) => return format!("unknown ({})", std::io::Error::from(error)),
     };
-    let tries = writes && is_directory;
+    let tries = writes && is_directory && !is_dax(&file);
     if is_in_memory(&file) {
         return FALLS_BACK.to_owned();
     }
@@ -85,6 +85,13 @@ fn is_in_memory(file: &File) -> bool {
     let kinds = [libc::TMPFS_MAGIC, 0x8584_58f6];
     let is_node = file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
     !is_node && rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
+}
+
+/// Whether it is mapped from memory that lasts, without a page cache. cachestat(2) must not be asked of such a file: up to Linux 6.12 at
+/// least, the kernel takes what is mapped there for pages that were evicted, and dies (`workingset_test_recent`).
+fn is_dax(file: &File) -> bool {
+    let found = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS);
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::DAX))
 }
 
 fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
