@@ -75,7 +75,8 @@ fn head(out: &mut impl Write, run: &Run, state: &str) -> std::io::Result<()> {
         writeln!(out, "began: {began}{}", ended.unwrap_or_default())?;
     }
     writeln!(out, "state: {state}  seed: {}", run.seed)?;
-    writeln!(out, "{}", wrapped(&format!("command: {}", join(&run.command_line)), "  "))?;
+    // As it is, to be pasted.
+    writeln!(out, "command: {}", join(&run.command_line))?;
     for (at, factor) in run.design.factors.iter().enumerate() {
         let role = if at == run.design.compare { "arms" } else { "rows" };
         let levels = format!("{role}: {} = {}", factor.name, factor.levels.join(" | "));

@@ -167,6 +167,8 @@ impl Maker<'_> {
             Some(Ok(mut job)) => {
                 job.make_directories_absolute(if target.fs.is_some() { &directory } else { self.base });
                 problems.extend(place.direct(&target, &mut job));
+                // A hook may bring there what is made: by a mount, or a device on a file of it.
+                problems.extend(place.outside(&target, &job).filter(|_| experiment.before.is_none()));
                 Some(job)
             }
             Some(Err(errors)) => {

@@ -7,9 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::cell_spec::CellSpec;
-use crate::experiment::{
-    DEVICE_LINK, Device, FileState, Filesystem, Fresh, GuestSettings, MOUNT_POINT, TargetSettings,
-};
+use crate::experiment::{DEVICE_LINK, Device, FileState, Fresh, GuestSettings, MOUNT_POINT, TargetSettings};
 use crate::workload::{Hint, JobFile};
 
 /// A complaint and what helps against it.
@@ -50,6 +48,22 @@ impl Place {
         Place { directory: work.clone(), work, stack: None, file }
     }
 
+    /// A complaint where no file of the job would lie on the filesystem that is made. A guest has no other files, and those of this machine are
+    /// refused there in other words.
+    pub(super) fn outside(&self, settings: &TargetSettings, job: &JobFile) -> Option<Complaint> {
+        let fs = settings.fs.filter(|_| self.stack.is_some() && !settings.is_elsewhere())?;
+        let path = job.elsewhere_than(&self.directory)?;
+        let device = settings.device.as_ref().filter(|_| !settings.is_in_memory());
+        let on = device.map(|device| format!(" on {device}")).unwrap_or_default();
+        let hint = "take directory= and filename=/… out of the job: its files go onto the target; a relative name stays below it";
+        let problem = format!(
+            "the job's files are at {}, so that none would lie on the {} that is made{on}",
+            path.display(),
+            fs.name()
+        );
+        Some((problem, Some(hint.into())))
+    }
+
     /// Points the job to its file or device and sets the state its files start in.
     pub(super) fn direct(&self, settings: &TargetSettings, job: &mut JobFile) -> Vec<Complaint> {
         let mut complaints = Vec::new();
@@ -69,11 +83,6 @@ impl Place {
                 ));
             }
         }
-        // A disk of a guest is nowhere else, and files of this machine are refused there in other words.
-        let elsewhere = self.stack.as_ref().filter(|_| settings.fs.is_some() && !settings.is_elsewhere());
-        if let Some(path) = elsewhere.and_then(|_| job.elsewhere_than(&self.directory)) {
-            complaints.push(outside(settings, &path));
-        }
         let options: &[(&str, &str)] = match settings.state {
             None => &[],
             // A device is filled by whoever makes it.
@@ -88,20 +97,6 @@ impl Place {
         }
         complaints
     }
-}
-
-/// No file of the job would lie on what is made for it.
-fn outside(settings: &TargetSettings, path: &Path) -> Complaint {
-    let fs = settings.fs.map_or("", Filesystem::name);
-    let on = settings.device.as_ref().map(|device| format!(" on {device}")).unwrap_or_default();
-    let hint = "take directory= and filename=/… out of the job: its files go onto the target; a relative name stays below it";
-    (
-        format!(
-            "the job's files are at {}, so that none would lie on the {fs} that is made{on}",
-            path.display()
-        ),
-        Some(hint.into()),
-    )
 }
 
 /// `xfs-on-loop-1a2b3c4d`: readable, and different for settings that make something different.

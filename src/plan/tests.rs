@@ -449,9 +449,14 @@ fn a_job_with_files_elsewhere_does_not_measure_what_is_made() {
         "[a]\nsize=1m\nfilename=f:g\n",
         "[log]\nsize=1m\ndirectory=/data\n[a]\nsize=1m\n",
         "[log]\nsize=1m\nfilename=/data/f\n[a]\nsize=1m\nfilename=f\n",
+        "[global]\nfilename=shared\n[a]\nsize=1m\nfilename=/data/f\n",
     ] {
         assert_eq!(said(inside), "", "{inside}");
     }
+    let hook =
+        CommandLine { before: Some("mount --bind $ASSAY_DIRECTORY /data".to_owned()), ..vary(&levels) };
+    let hooked = experiment("[a]\nsize=1m\ndirectory=/data\n", &hook);
+    assert!(Plan::new(&hooked, 1, Path::new("/"), "own").is_ok(), "a hook may bring it there");
     let device = plan("[a]\nsize=1m\ndirectory=/data\n", &["scheduler=none,bfq"]).map(|_| ());
     assert!(device.is_ok(), "nothing is made: {device:?}");
 }

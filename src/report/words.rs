@@ -288,7 +288,10 @@ fn far_end(end: f64) -> Option<String> {
 /// `[−33.0, −29.1]`, each end with so many digits after the point.
 pub(super) fn ends(i: Interval, digits: impl Fn(f64) -> usize) -> String {
     let is_zero = |text: &str| text.chars().all(|c| matches!(c, '0' | '.'));
-    let end = |end: f64| match far_end(end).unwrap_or_else(|| percent(end, digits(end))) {
+    // Where both ends are far they say how far.
+    let says_nothing = i.low <= NO_END && i.high >= NEARLY_NOTHING;
+    let far = |end: f64| far_end(end).filter(|_| says_nothing);
+    let end = |end: f64| match far(end).unwrap_or_else(|| percent(end, digits(end))) {
         // An end that is beside 0 must not read like one that holds it.
         zero if is_zero(&zero) && i.low > 0.0 && end == i.low => format!(">{zero}"),
         zero if is_zero(&zero) && i.high < 0.0 && end == i.high => format!("<{zero}"),

@@ -102,8 +102,11 @@ impl TargetError {
             TargetError::Io { source, .. } if source.raw_os_error() == Some(libc::ENOSPC) => {
                 "--directory names a place with more room".to_owned()
             }
-            TargetError::Io { source, path, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                let missing = path.parent().filter(|directory| !directory.exists());
+            TargetError::Io { what: "cannot make", source, path }
+                if source.kind() == std::io::ErrorKind::NotFound && !path.starts_with("/sys") =>
+            {
+                let missing =
+                    path.parent().filter(|directory| directory.is_absolute() && !directory.exists());
                 missing.map(|directory| format!("mkdir -p {} first", directory.display())).unwrap_or_default()
             }
             TargetError::Io { .. } => String::new(),

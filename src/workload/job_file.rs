@@ -273,24 +273,26 @@ impl JobFile {
     /// A file or directory of the job, if every job has all of its files outside `directory`, where those without a place go; else `None`.
     #[must_use]
     pub fn elsewhere_than(&self, directory: &Path) -> Option<PathBuf> {
-        let of = |section: &Section, option: &str| {
-            section.settings.iter().rev().find(|setting| setting.canonical() == option).cloned()
+        let of = |section: &Section, option: &str| -> Vec<String> {
+            let set = section.settings.iter().filter(|setting| setting.canonical() == option);
+            set.filter_map(|setting| setting.value.clone()).collect()
         };
-        let (mut above, mut found) = ([None, None], None);
+        let (mut directory_above, mut names_above, mut found) = (None, Vec::new(), None);
         for section in &self.sections {
-            let [directory_above, name_above] = above.clone();
-            let own = [of(section, "directory").or(directory_above), of(section, "filename").or(name_above)];
+            let in_directory = of(section, "directory").pop().or_else(|| directory_above.clone());
+            // fio adds up the names of all lines.
+            let named: Vec<String> = names_above.iter().cloned().chain(of(section, "filename")).collect();
             if section.is_global() {
-                above = own;
+                (directory_above, names_above) = (in_directory, named);
                 continue;
             }
-            let [in_directory, named] = own;
             // Names are below the directory, where there is one.
-            let parts = paths(in_directory.or(named)?.value.as_deref()?).ok()?;
+            let named = in_directory.map_or(named, |directory| vec![directory]);
+            let parts: Vec<PathBuf> = named.iter().filter_map(|text| paths(text).ok()).flatten().collect();
             if parts.iter().any(|part| part.is_relative() || part.starts_with(directory)) {
                 return None;
             }
-            found = parts.into_iter().next();
+            found = Some(parts.into_iter().next()?);
         }
         found
     }

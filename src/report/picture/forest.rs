@@ -128,7 +128,9 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
         plain_percent(delta)
     );
     if drawn.iter().filter_map(|(c, _)| c.effect).any(|i| frame.cuts(i.low) || frame.cuts(i.high)) {
-        caption.push_str(" An arrow: the interval goes on beyond the picture.");
+        caption.push_str(
+            " An arrow: the interval goes on beyond the picture; without a dot, that lies beyond, too.",
+        );
     }
     if drawn.len() < rows.len() {
         caption.push_str(&format!(" {} of {} comparisons are drawn.", drawn.len(), rows.len()));
@@ -180,7 +182,7 @@ impl Frame {
         let log = |ratio: f64| ratio.max(-0.9999).ln_1p();
         // What is not known must not squeeze what is; what lies beyond the axis has an arrow there.
         let is_sure = |i: Interval| i.low > 0.0 || i.high < 0.0;
-        let (sure, unsure): (Vec<_>, Vec<_>) = rows.iter().partition(|(c, _)| c.effect.is_none_or(is_sure));
+        let (sure, unsure): (Vec<_>, Vec<_>) = rows.iter().partition(|(c, _)| c.effect.is_some_and(is_sure));
         let ways = |rows: &[&&(&Comparison, String)]| -> Vec<f64> {
             rows.iter().map(|(c, _)| log(shown_change(c)).abs()).collect()
         };
@@ -293,7 +295,7 @@ impl Frame {
             if has_share(comparison) {
                 value = format!("{value}  {}", interval_of(comparison));
             }
-        } else {
+        } else if !self.cuts(change) {
             area.draw(&Circle::new(dot, px(5.0), PAPER.filled()))?;
             area.draw(&Circle::new(dot, px(4.5), line(colour, 1.5)))?;
         }
