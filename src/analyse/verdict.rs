@@ -273,7 +273,7 @@ fn medians_disagree(comparison: &Comparison, delta: f64) -> Option<Caveat> {
 
 /// Whether the ratios of two changes, each a ratio − 1, are far from each other.
 fn are_far_apart(one: f64, other: f64) -> bool {
-    // Of nothing and of nothing there is no ratio, and that is no difference.
+    // Two changes of −100 % give no number, which is not more than any: they agree.
     ((1.0 + one).ln() - (1.0 + other).ln()).abs() > MEDIANS_APART.ln()
 }
 

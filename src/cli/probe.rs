@@ -160,6 +160,7 @@ fn no_direct(directory: &Path, groups: &[Group]) -> Option<String> {
         found if found.starts_with("yes") => None,
         found if found == "no" => Some("files there take no direct I/O".to_owned()),
         found if found == host::FALLS_BACK => Some(format!("direct I/O {found} there")),
+        found if found == host::WRITES_FALL_BACK => Some(format!("with direct I/O {found} there")),
         found => Some(format!("whether files there take direct I/O is {found}")),
     }
 }

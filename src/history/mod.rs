@@ -299,7 +299,8 @@ fn changed_facts(runs: &[String], differences: &[FactDifference], series: &[Seri
         runs.iter().map(|run| ChangedFacts { run: run.clone(), facts: Vec::new() }).collect();
     for FactDifference { fact, values } in differences {
         let steps: Vec<_> = values.windows(2).filter(|two| two[0].1 != two[1].1).collect();
-        if steps.len() > (values.len() / 3).max(2) {
+        let is_new_in_each = values.len() > 2 && steps.len() == values.len() - 1;
+        if is_new_in_each || steps.len() > (values.len() / 3).max(2) {
             continue;
         }
         for two in steps {
@@ -343,6 +344,8 @@ mod tests {
             said,
             [("run 3", "job.bs", "1k"), ("run 4", "cpu.boost", "off"), ("run 5", "cpu.boost", "on")]
         );
+        let few = FactDifference { values: differences[2].values[..3].to_vec(), ..differences[2].clone() };
+        assert_eq!(changed_facts(&runs, &[few], &[]), [], "a measurement in three runs, too");
         let point = |run: &String| Point { run: run.clone(), started_unix_ns: 0, n: 1, median: 1.0 };
         let interval = Interval { estimate: 0.0, low: -0.1, high: 0.1 };
         let verdict = Verdict::TooFew { n: 1 };

@@ -104,21 +104,19 @@ fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
 /// Whether a block that was written lies in the page cache. Where it cannot be written, or the kernel cannot tell: no.
 fn is_cached_after_a_write(mut file: &File) -> bool {
     let block = Block([0; BLOCK]);
-    let cached = || cached_pages(file).or_else(|| Mapped::of(file)?.pages());
-    file.write_all(&block.0).is_ok() && cached().is_some_and(|pages| pages > 0)
+    file.write_all(&block.0).is_ok() && pages_in_cache(file).is_some_and(|pages| pages > 0)
 }
 
 /// Whether the written block is in the page cache once it was read. btrfs leaves it there now and then after a write that used the cache (a
 /// page that still waits for its place in the lists of the reclaim is not taken out), so it is taken out before. Where it stays: yes.
 fn is_cached_after_a_read(file: &File) -> bool {
     let mut block = Block([0; BLOCK]);
-    let cached = || cached_pages(file).or_else(|| Mapped::of(file)?.pages());
     let is_out = (0..TRIES).any(|_| {
         let _ = rustix::fs::fdatasync(file);
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-        cached() == Some(0)
+        pages_in_cache(file) == Some(0)
     });
-    !is_out || (file.read_at(&mut block.0, 0).is_ok() && cached() != Some(0))
+    !is_out || (file.read_at(&mut block.0, 0).is_ok() && pages_in_cache(file) != Some(0))
 }
 
 /// Whether a block that a mapping holds in the page cache stays there when it is written again: a write past the cache takes it out, one
@@ -133,7 +131,12 @@ fn stays_cached_below_a_write(file: &File) -> bool {
     before == Some(1) && file.write_all_at(&block.0, 0).is_ok() && mapped.pages() == Some(1)
 }
 
-/// Pages of the first block that the cache holds.
+/// Pages of the first block that the cache holds; `None`: the kernel cannot tell.
+fn pages_in_cache(file: &File) -> Option<u64> {
+    cached_pages(file).or_else(|| Mapped::of(file)?.pages())
+}
+
+/// The same by cachestat(2).
 #[expect(unsafe_code, reason = "cachestat(2) is in no library here")]
 fn cached_pages(file: &File) -> Option<u64> {
     let range = [0_u64, BLOCK as u64];

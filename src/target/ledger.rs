@@ -310,10 +310,10 @@ fn locked(file: &File, name: &str, why_not: impl Fn() -> String) -> Result<(), T
 
 /// A record that was never complete, as its run was killed while it was made: nothing had been made yet.
 fn remove_incomplete(place: &places::Place, name: &str) {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     if !is_record(name) {
         return;
     }
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let Ok(file) = openat(&place.directory, name, flags, Mode::empty()).map(File::from) else { return };
     let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|then| then.elapsed().ok());
     let unlocked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -356,7 +356,8 @@ fn names(directory: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     // Where a user has no other place, records lie beside what is kept from one day to the next.
-    let is_other = |name: &str| name.starts_with('.') || name.ends_with(WORKING) || is_kept(name);
+    let is_other =
+        |name: &str| name.starts_with('.') || name.ends_with(WORKING) || is_kept(name) && !is_record(name);
     names.filter(|name| !is_other(name)).collect()
 }
 

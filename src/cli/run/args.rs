@@ -114,10 +114,10 @@ pub struct Args {
     /// Replace the file of --html whoever wrote it
     #[arg(long, requires = "html", help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) force: bool,
-    /// text, lkml, mmtests, markdown, html, json or csv, on standard output
+    /// Report as text, lkml, mmtests, markdown, html, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = REPORT)]
     pub(in crate::cli) format: Format,
-    /// Exit with 3 when a row that decides is that
+    /// Exit code 3 if a deciding row is VERDICT
     #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs", help_heading = REPORT)]
     pub(in crate::cli) fail_if: Option<FailIf>,
     /// Compare every pair of levels in the report, not each with the first only; the run ends by the comparisons with the first
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_help_is_one_screen() {
+    fn the_short_help_has_80_lines_at_most() {
         let mut command = crate::cli::CommandLine::command().term_width(80);
         command.build();
         let run = command.find_subcommand_mut("run").unwrap();

@@ -27,6 +27,8 @@ const ADDS_UP: f64 = 0.02;
 
 /// An interval wider than so many times the larger value says nothing of the difference.
 const TOO_WIDE: f64 = 10.0;
+/// A stage of less than this share of the whole time is small, however little is known of it.
+const SMALL: f64 = 0.01;
 /// What stands there instead.
 const NOT_KNOWN: &str = "not known";
 /// Why.
@@ -41,7 +43,8 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     if options.detail > Detail::Screen {
         blocks.extend(told.iter().map(|times| Block::Table(table(times, names))));
         let is_hidden = |times: &&RequestTimes| {
-            is_too_wide(&times.whole) || times.stages.iter().any(|(_, of)| is_too_wide(of))
+            let whole = larger(&times.whole);
+            is_too_wide(&times.whole, whole) || times.stages.iter().any(|(_, of)| is_too_wide(of, whole))
         };
         let remark = || Block::Remarks(vec![WHY_NOT_KNOWN.to_owned()]);
         blocks.extend(told.iter().any(is_hidden).then(remark));
@@ -67,8 +70,8 @@ fn is_told(why: &[Why], times: &RequestTimes) -> bool {
 
 fn table(times: &RequestTimes, names: &Names<'_>) -> Table {
     let scale = scale(times);
-    let stages = times.stages.iter().map(|(stage, of)| row(name(*stage), of, &scale));
-    let whole = row("from the bio to its end (Q2C)", &times.whole, &scale);
+    let stages = times.stages.iter().map(|(stage, of)| row(name(*stage), of, larger(&times.whole), &scale));
+    let whole = row("from the bio to its end (Q2C)", &times.whole, larger(&times.whole), &scale);
     let columns = [names.arm(&times.baseline), names.arm(&times.candidate), "change".to_owned()];
     Table {
         caption: format!("{}, {}{}", mean_time(times), pair(times, names), of_what(times)),
@@ -78,10 +81,10 @@ fn table(times: &RequestTimes, names: &Names<'_>) -> Table {
     }
 }
 
-fn row(label: &str, of: &Evidence, scale: &Scale) -> TableRow {
+fn row(label: &str, of: &Evidence, whole: f64, scale: &Scale) -> TableRow {
     let change = match of.difference {
         None => "-".to_owned(),
-        Some(_) if is_too_wide(of) => NOT_KNOWN.to_owned(),
+        Some(_) if is_too_wide(of, whole) => NOT_KNOWN.to_owned(),
         Some(Interval { estimate, low, high }) => {
             let [estimate, low, high] = [estimate, low, high].map(|end| signed(ns(end), scale));
             format!("{estimate} [{low}, {high}]")
@@ -91,10 +94,14 @@ fn row(label: &str, of: &Evidence, scale: &Scale) -> TableRow {
     TableRow::new(vec![label.to_owned()], cells)
 }
 
-/// Whether the interval of the difference is so wide that neither end says anything of these values.
-fn is_too_wide(of: &Evidence) -> bool {
-    let larger = of.baseline.abs().max(of.candidate.abs());
-    of.difference.is_some_and(|difference| difference.high - difference.low > TOO_WIDE * larger)
+/// Whether the interval of the difference is so wide that neither end says anything of these values, beside those of the whole time.
+fn is_too_wide(of: &Evidence, whole: f64) -> bool {
+    let least = larger(of).max(SMALL * whole);
+    of.difference.is_some_and(|difference| difference.high - difference.low > TOO_WIDE * least)
+}
+
+fn larger(of: &Evidence) -> f64 {
+    of.baseline.abs().max(of.candidate.abs())
 }
 
 pub(super) fn name(stage: RequestStage) -> &'static str {
@@ -196,7 +203,7 @@ mod tests {
                 candidate: 200e-6,
                 difference,
             };
-            row("at the device (D2C)", &of, &scale).cells[2].replace('\u{a0}', " ")
+            row("at the device (D2C)", &of, larger(&of), &scale).cells[2].replace('\u{a0}', " ")
         };
         assert_eq!(change(-800e-6, 2700e-6), "not known");
         assert_eq!(change(-800e-6, 1100e-6), "+450 µs [−800 µs, +1100 µs]");
