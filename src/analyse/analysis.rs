@@ -10,7 +10,7 @@ use super::effects::Effects;
 use super::limits::Limit;
 use super::ranking::Ranking;
 use super::scaling::Scaling;
-use crate::record::{Metric, SoFar};
+use crate::record::{Metric, MetricDelta, SoFar};
 
 /// Everything the reports need of one run besides the run itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,8 +19,11 @@ pub struct Analysis {
     pub arms: Vec<String>,
     /// Name of the compared factor.
     pub factor: String,
-    /// δ as a ratio − 1.
+    /// δ of metrics without one of their own, as a ratio − 1.
     pub delta: f64,
+    /// δ of some metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deltas: Vec<MetricDelta>,
     /// α: the chance of a false claim among all comparisons that decide.
     pub alpha: f64,
     /// Rounds that count.

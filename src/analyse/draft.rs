@@ -163,7 +163,8 @@ impl Setting<'_> {
             true => Steps::default(),
             false => {
                 let tick = self.tick_share(case.metric, case.cells());
-                Steps::on(scale, &metric.unit, [baseline, candidate], tick, self.stop.delta)
+                let delta = self.layout.deltas[case.metric as usize];
+                Steps::on(scale, &metric.unit, [baseline, candidate], tick, delta)
             }
         }
     }
@@ -193,7 +194,7 @@ impl Setting<'_> {
             n: 0,
             effect: None,
             difference: None,
-            delta: self.stop.delta,
+            delta: self.layout.deltas[case.metric as usize],
             typical: None,
             alone: None,
             unlisted: None,

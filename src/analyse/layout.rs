@@ -39,6 +39,8 @@ pub(super) struct Layout {
     /// Labels, the baseline first.
     pub arms: Vec<String>,
     pub rows: Vec<Row>,
+    /// The smallest difference that matters in each metric, as a ratio minus 1.
+    pub deltas: Vec<f64>,
     /// Cells whose every trial was skipped, because what they ask for cannot be had.
     pub skipped: BTreeSet<u32>,
 }
@@ -73,7 +75,8 @@ impl Layout {
             choose_primaries(run, options, table, &mut rows[start..]);
         }
         let arms = levels.iter().map(|level| factor.levels[*level].clone()).collect();
-        Layout { factor: factor.name.clone(), arms, rows, skipped: skipped(run) }
+        let deltas = options.deltas(run, table.metrics());
+        Layout { factor: factor.name.clone(), arms, rows, deltas, skipped: skipped(run) }
     }
 
     /// The candidates a row has a cell for. A row of an imported table may lack some; one without any keeps them

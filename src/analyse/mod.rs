@@ -25,6 +25,7 @@ mod early_tests;
 mod effects;
 mod facts;
 mod failing;
+mod gate;
 mod layout;
 mod limits;
 #[cfg(test)]
@@ -73,6 +74,7 @@ pub use comparison::{
     QuantileCurve, Role, RowKey, Unlisted, Verdict,
 };
 pub use effects::{Change, Effect, Effects, NoEffects, Shares, Within};
+pub use gate::{Gate, Gated};
 pub use limits::{Limit, LimitKind, is_near_limit, limits, share_of_limit};
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Beyond, Options, OptionsError};
@@ -139,7 +141,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     afterwards::mark_early_stop(&mut comparisons);
     // Metrics that the reader named are listed whatever they say.
     if options.metrics.is_empty() {
-        unlisted::mark(&mut comparisons, &cases, &table, stop.delta);
+        unlisted::mark(&mut comparisons, &cases, &table);
     }
     // All of them share q, whatever is listed.
     comparisons.retain(|c| c.role == Role::Primary || options.wants(&c.metric.name));
@@ -151,6 +153,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         arms: layout.arms.clone(),
         factor: layout.factor.clone(),
         delta: stop.delta,
+        deltas: options.own_deltas(run).to_vec(),
         alpha: stop.alpha,
         rounds,
         rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),

@@ -4,13 +4,15 @@
 
 use super::comparison::Verdict;
 use super::per_operation::metrics_of;
-use crate::record::{FailureRule, Metric, Run, StopRule, deciding_metrics, metric_advice};
+use crate::record::{
+    Deltas, FailureRule, Metric, MetricDelta, Run, StopRule, deciding_metrics, delta_of, metric_advice,
+};
 
 /// Wishes; `None` and empty mean what the run's design says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// The smallest difference that matters, as a ratio minus 1.
-    pub delta: Option<f64>,
+    /// The smallest differences that matter. Where any metric's is said, those that the run's design has for some are not asked.
+    pub delta: Deltas,
     /// Family-wise error rate.
     pub alpha: Option<f64>,
     /// Name of the primary metric, or `SECTION:METRIC`, several with commas.
@@ -112,7 +114,8 @@ impl Options {
     /// # Errors
     /// [`OptionsError`] names the first wish that fails and what there is instead.
     pub fn check(&self, run: &Run) -> Result<(), OptionsError> {
-        if let Some(value) = self.delta.filter(|delta| !(*delta > 0.0 && *delta < 10.0)) {
+        let mut deltas = self.delta.of_metrics.iter().map(|one| one.delta).chain(self.delta.others);
+        if let Some(value) = deltas.find(|delta| !(*delta > 0.0 && *delta < 10.0)) {
             return Err(OptionsError::Range { name: "delta", value, range: "a ratio above 0, e.g. 0.02" });
         }
         if let Some(value) = self.alpha.filter(|alpha| !(1e-6..=0.5).contains(alpha)) {
@@ -131,6 +134,11 @@ impl Options {
             check_deciding(primary, run)?;
         }
         let metrics = metrics_of(run);
+        let is_of_none = |own: &&MetricDelta| !metrics.iter().any(|m| own.is_of(&m.job, &m.name));
+        if let Some(own) = self.delta.of_metrics.iter().find(is_of_none) {
+            let advice = advice(&own.metric, &metrics);
+            return Err(OptionsError::Metric { asked: own.metric.clone(), advice });
+        }
         let unknown = |asked: &&String| metrics.iter().all(|m| !names(asked, &m.name));
         match self.metrics.iter().find(unknown) {
             Some(asked) => {
@@ -149,7 +157,20 @@ impl Options {
     /// The stop rule with δ and α as wished.
     pub(super) fn stop(&self, run: &Run) -> StopRule {
         let stop = run.design.stop;
-        StopRule { delta: self.delta.unwrap_or(stop.delta), alpha: self.alpha.unwrap_or(stop.alpha), ..stop }
+        let delta = self.delta.others.unwrap_or(stop.delta);
+        StopRule { delta, alpha: self.alpha.unwrap_or(stop.alpha), ..stop }
+    }
+
+    /// The smallest differences that matter in some metrics, as wished.
+    pub(super) fn own_deltas<'a>(&'a self, run: &'a Run) -> &'a [MetricDelta] {
+        let said = self.delta != Deltas::default();
+        if said { &self.delta.of_metrics } else { &run.design.deltas }
+    }
+
+    /// That of each of these.
+    pub(super) fn deltas(&self, run: &Run, metrics: &[Metric]) -> Vec<f64> {
+        let (own, others) = (self.own_deltas(run), self.stop(run).delta);
+        metrics.iter().map(|metric| delta_of(metric, own, others)).collect()
     }
 
     /// What failed trials mean, as wished.
@@ -233,7 +254,41 @@ mod tests {
         assert!(section.unwrap_err().to_string().starts_with("no section of the run is called 'wal'"));
         assert!(with(Options { metrics: vec!["write".to_owned()], ..Options::default() }).is_ok());
         assert!(with(Options { metrics: vec!["wri".to_owned()], ..Options::default() }).is_err());
-        assert!(with(Options { delta: Some(0.0), ..Options::default() }).is_err());
+        let delta = |said: Deltas| with(Options { delta: said, ..Options::default() });
+        assert!(delta(Deltas { others: Some(0.0), of_metrics: Vec::new() }).is_err());
+        assert_eq!(delta("bw=5%".parse().unwrap()), Ok(()));
+        let unknown = delta("p98=5%".parse().unwrap()).unwrap_err();
+        assert!(unknown.to_string().starts_with("the run has no metric 'p98'"), "{unknown}");
         assert!(with(Options { alpha: Some(f64::NAN), ..Options::default() }).is_err());
+    }
+
+    #[test]
+    fn each_metric_is_judged_by_its_own_delta() {
+        let mut run = run_of(&Made { effect: 0.05, cv: 0.001, ..Made::default() }, 12);
+        let judged = |run: &Run, options: &Options, name: &str| {
+            let analysis = super::super::analyse(run, options);
+            let found = analysis.comparisons.into_iter().find(|c| c.metric.name == name).unwrap();
+            (found.delta, found.verdict)
+        };
+        let usual = Options::default();
+        assert_eq!(judged(&run, &usual, "write.bw"), (0.02, Verdict::Faster { beyond_delta: true }));
+        run.design.deltas = vec![MetricDelta { metric: "bw".to_owned(), delta: 0.1 }];
+        let below = Verdict::NoDifference { real_but_below_delta: true };
+        assert_eq!(judged(&run, &usual, "write.bw"), (0.1, below.clone()));
+        assert_eq!(judged(&run, &usual, "write.iops").0, 0.02);
+        // What is said of a report is all that holds for it.
+        let said = |text: &str| Options { delta: text.parse().unwrap(), ..Options::default() };
+        assert_eq!(judged(&run, &said("3%"), "write.bw"), (0.03, Verdict::Faster { beyond_delta: true }));
+        assert_eq!(judged(&run, &said("iops=20%"), "write.bw").0, 0.02);
+        assert_eq!(judged(&run, &said("bw=20%"), "write.bw"), (0.2, below));
+    }
+
+    #[test]
+    fn a_run_goes_on_until_its_metric_is_decided_by_its_own_delta() {
+        let mut run = run_of(&Made { effect: 0.0, cv: 0.03, ..Made::default() }, 8);
+        let decided = |run: &Run| super::super::decided(run, &Options::default());
+        assert!(!decided(&run), "8 rounds do not show that nothing differs by 2 %");
+        run.design.deltas = vec![MetricDelta { metric: "write.bw".to_owned(), delta: 0.3 }];
+        assert!(decided(&run), "they show that nothing differs by 30 %");
     }
 }

@@ -124,7 +124,13 @@ pub(super) fn latest_verdict(setting: &Setting, case: &Case) -> Option<Verdict> 
     };
     let metric = &setting.table.metrics()[case.metric as usize];
     let steps = setting.steps(case, scale, &baseline, &candidate);
-    verdict(interval, steps, delta_of(metric, scale, setting.stop.delta), true, metric.better)
+    verdict(
+        interval,
+        steps,
+        delta_of(metric, scale, setting.layout.deltas[case.metric as usize]),
+        true,
+        metric.better,
+    )
 }
 
 /// A look. Student's t has no value for a failed trial: none of its looks has one among its differences.

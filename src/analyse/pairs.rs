@@ -49,7 +49,8 @@ mod tests {
         };
         let arms = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
         let rows = vec![row([Some(0), Some(1), Some(2), Some(3)]), row([Some(4), Some(5), None, Some(6)])];
-        let mut layout = Layout { factor: "x".to_owned(), arms, rows, skipped: BTreeSet::new() };
+        let mut layout =
+            Layout { factor: "x".to_owned(), arms, rows, deltas: Vec::new(), skipped: BTreeSet::new() };
         assert_eq!(layout.pairs(&layout.rows[0], false), [(0, 1), (0, 2), (0, 3)]);
         assert_eq!(layout.pairs(&layout.rows[0], true), [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
         assert_eq!(layout.pairs(&layout.rows[1], true), [(0, 1), (0, 3), (1, 3)]);

@@ -20,10 +20,10 @@ const FEW: f64 = 100.0;
 const SHARE_OF_DELTA: f64 = 0.25;
 
 /// Says it of each comparison that accompanies; comparisons are in the order of their cases.
-pub(super) fn mark(comparisons: &mut [Comparison], cases: &[Case], table: &Table, delta: f64) {
+pub(super) fn mark(comparisons: &mut [Comparison], cases: &[Case], table: &Table) {
     let accompany = comparisons.iter_mut().zip(cases).filter(|(_, case)| case.role == Role::Exploratory);
     for (comparison, case) in accompany {
-        comparison.unlisted = reason(case, table, delta);
+        comparison.unlisted = reason(case, table, comparison.delta);
     }
 }
 

@@ -94,7 +94,7 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         (comparison.effect, comparison.difference) = (None, None);
         comparison.caveats.push(Caveat::NoIntervalTogether);
     }
-    let delta = delta_of(&comparison.metric, draft.scale, stop.delta);
+    let delta = delta_of(&comparison.metric, draft.scale, comparison.delta);
     if claim_allowed && !by_interval && comparison.role == Role::Primary {
         let claimed = draft.log.map(|log| one_sided(log, draft.lean));
         comparison.effect = claimed.and_then(|log| draft.scale.share(log)).or(comparison.effect);
@@ -145,8 +145,8 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
             corrected.map(|size| draft.scale.share_of(size)).filter(|share| share.is_finite());
     }
     comparison.effect = comparison.effect.map(|effect| all_of_it(&comparison, effect));
-    comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
-    comparison.caveats.extend(medians_disagree(&comparison, stop.delta));
+    comparison.caveats.extend(mean_disagrees(&comparison));
+    comparison.caveats.extend(medians_disagree(&comparison));
     comparison
 }
 
@@ -237,7 +237,8 @@ fn undecided(theta: f64, spread: f64, delta: f64, share: f64, n: usize) -> Verdi
 /// The mean tells another story than the typical trial: it has the other sign, one is many times the other or lies outside the other's
 /// interval, or the arms stall differently often, each against its own median; and by more than δ. It is told where the story has another
 /// end: where one of them is beyond δ and the other is not, or on the other side.
-fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
+fn mean_disagrees(comparison: &Comparison) -> Option<Caveat> {
+    let delta = comparison.delta;
     // A share of the baseline's size and a ratio of means are not the same thing.
     let effect = comparison.effect.filter(|_| comparison.difference.is_none())?;
     let change = comparison.mean_change;
@@ -256,7 +257,8 @@ fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
 
 /// The medians that stand beside the change differ the other way, or by what its interval excludes, and not by a trifle, or by a ratio that
 /// is far from that of the change, however wide the interval.
-fn medians_disagree(comparison: &Comparison, delta: f64) -> Option<Caveat> {
+fn medians_disagree(comparison: &Comparison) -> Option<Caveat> {
+    let delta = comparison.delta;
     // Failed trials are in the change as worse than any value, and not in the medians.
     let comparable =
         comparison.difference.is_none() && !comparison.caveats.contains(&Caveat::FailuresAsWorst);

@@ -46,5 +46,5 @@ pub use crate::record::{forms_of, includes_a_ramp};
 // Readers of other tools' results know options by fio's own names.
 pub use crate::workload::fio_option;
 // When a run ends is chosen by whoever writes the experiment; the record keeps it as it was chosen.
-pub use crate::record::StopRule;
+pub use crate::record::{Deltas, MetricDelta, StopRule};
 pub use xfs_io::{XfsIoTransfer, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};

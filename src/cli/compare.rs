@@ -11,7 +11,7 @@ use super::output::Output;
 use super::report::{is_no_search, parse_percent, say_hidden};
 use crate::analyse;
 use crate::import::{self, Clusters, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::{Metric, StopRule, deciding_metrics};
+use crate::record::{Deltas, Metric, StopRule, deciding_metrics};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -58,7 +58,7 @@ pub struct Args {
     /// Which trials belong together: a column (boot, host, session …), or none [default: by common names and gaps in time stamps]
     #[arg(long, value_name = "COL|none", value_parser = cluster)]
     cluster: Option<Clusters>,
-    /// Report format: text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
+    /// Report format: text, lkml, mmtests, markdown, html, json, csv or junit [default: by the name behind -o, else text]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
@@ -69,9 +69,9 @@ pub struct Args {
     /// lkml: print differences below PCT percent as 0, and cut whole numbers off instead of rounding, as the study of 2012 has them
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
-    /// The smallest difference that matters [default: 2%, or what the stored run says]
-    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
-    delta: Option<f64>,
+    /// The smallest difference that matters, also by metric (2%,p99=10%) [default: 2%, or what the stored run says]
+    #[arg(long, value_name = "2%|0.02")]
+    delta: Option<Deltas>,
     /// Chance of any false claim among all rows [default: 5%, or what the stored run says]
     #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
     alpha: Option<f64>,
@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     is_no_search(&run, args.inputs.first().map_or("", String::as_str))?;
     say_hidden(args.hide_below, format);
     let wishes = analyse::Options {
-        delta: args.delta,
+        delta: args.delta.clone().unwrap_or_default(),
         alpha: args.alpha,
         all_metrics: args.all_metrics,
         all_pairs: args.all_pairs,
@@ -155,6 +155,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         hide_below_pct: args.hide_below,
         all_metrics: args.all_metrics,
         detail: super::report::detail(args.verbose, format),
+        gate: args.fail_if.map_or_else(analyse::Gate::default, FailIf::gate),
         ..report::Options::default()
     };
     let document = Document::build(&run, &analysis, &report_options);

@@ -1,7 +1,7 @@
 //! `assay delete`: takes runs out of the store, each with its trials, values and files.
 //!
-//! Runs are named by number only, so that no name that a new run shares and no `latest` takes another one than was meant. A number is
-//! never used again.
+//! Runs are named by number only, so that no name that a new run shares and no `latest` takes another one than was meant; or by their age,
+//! for a store that grows every night. A number is never used again.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,16 +11,26 @@ use super::Failure;
 use super::database::{Database, wrong};
 use super::other_user::{self, UNFINISHED};
 use crate::record::RunState;
+use crate::run::now_unix_ns;
 use crate::store::{RunSummary, Shrunk, Store};
-use crate::sys::terminal::visible_line;
-use crate::units::counted;
+use crate::sys::terminal::{tell, visible_line};
+use crate::units::{counted, parse_duration_s, pretty_duration};
 
 /// Options of `assay delete`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Numbers of runs, as `assay list` shows them; 3-10 are those from 3 to 10 that there are
-    #[arg(value_name = "N|N-N", required = true, value_parser = numbers)]
+    #[arg(value_name = "N|N-N", required_unless_present = "older_than", conflicts_with = "older_than", value_parser = numbers)]
     runs: Vec<Numbers>,
+    /// All runs begun longer ago, e.g. 90d; what cannot be deleted stays and is named
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older_than: Option<Age>,
+    /// With --older-than: only runs of this name
+    #[arg(long, value_name = "NAME", requires = "older_than", conflicts_with = "runs")]
+    name: Option<String>,
+    /// Only say which runs would be deleted
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     database: Database,
 }
@@ -32,23 +42,86 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = args.database.open_existing()?;
     let known = store.list().map_err(|error| wrong(&error))?;
-    let mut doomed: Vec<(&RunSummary, String)> = Vec::new();
-    for id in named(&args.runs, &known)? {
-        let owner = store.owner(id).map_err(|error| wrong(&error))?;
-        may_be_deleted(&store, id, &owner)?;
-        let is_new = !doomed.iter().any(|(run, _)| run.id == id);
-        doomed.extend(known.iter().find(|run| run.id == id && is_new).map(|run| (run, owner)));
-    }
     let mut out = crate::sys::terminal::out();
+    let doomed = match args.older_than {
+        Some(age) => {
+            let old = old(age, args.name.as_deref(), &known);
+            if old.is_empty() {
+                let of = args.name.as_ref().map_or_else(String::new, |name| format!(" called '{name}'"));
+                writeln!(out, "no run{of} is older than {}", pretty_duration(age.0))?;
+            }
+            those_that_may(&store, old)?
+        }
+        None => all_named(&store, &args.runs, &known)?,
+    };
     for (run, owner) in doomed {
+        let about = format!("run {} ({}, {})", run.id, visible_line(&run.name), counted(run.trials, "trial"));
+        if args.dry_run {
+            writeln!(out, "would delete {about}")?;
+            continue;
+        }
         store.delete_run(run.id, &owner).map_err(|error| wrong(&error))?;
-        let name = visible_line(&run.name).into_owned();
-        writeln!(out, "deleted run {} ({name}, {})", run.id, counted(run.trials, "trial"))?;
+        writeln!(out, "deleted {about}")?;
+    }
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(line) = shrunk(&store)? {
         writeln!(out, "{line}")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A run that goes, and whose it is.
+type Doomed<'k> = (&'k RunSummary, String);
+
+/// Those that were named, each once; none of them where one may not be deleted.
+fn all_named<'k>(
+    store: &Store,
+    asked: &[Numbers],
+    known: &'k [RunSummary],
+) -> Result<Vec<Doomed<'k>>, Failure> {
+    let mut doomed: Vec<Doomed<'k>> = Vec::new();
+    for id in named(asked, known)? {
+        let owner = store.owner(id).map_err(|error| wrong(&error))?;
+        may_be_deleted(store, id, &owner)?;
+        let is_new = !doomed.iter().any(|(run, _)| run.id == id);
+        doomed.extend(known.iter().find(|run| run.id == id && is_new).map(|run| (run, owner)));
+    }
+    Ok(doomed)
+}
+
+/// Of these the ones that may be deleted; the others are told.
+fn those_that_may<'k>(store: &Store, old: Vec<&'k RunSummary>) -> Result<Vec<Doomed<'k>>, Failure> {
+    let mut doomed = Vec::new();
+    for run in old {
+        let owner = store.owner(run.id).map_err(|error| wrong(&error))?;
+        match may_be_deleted(store, run.id, &owner) {
+            Ok(()) => doomed.push((run, owner)),
+            Err(stays) => tell(&format!("run {} stays: {stays}", run.id)),
+        }
+    }
+    Ok(doomed)
+}
+
+/// Runs that were begun longer ago.
+fn old<'k>(age: Age, name: Option<&str>, known: &'k [RunSummary]) -> Vec<&'k RunSummary> {
+    let age_ns = (age.0 * 1e9) as u64;
+    let end = now_unix_ns().saturating_sub(age_ns);
+    let is_meant = |run: &&RunSummary| run.started_unix_ns < end && name.is_none_or(|name| run.name == name);
+    known.iter().filter(is_meant).collect()
+}
+
+/// Seconds since a run was begun.
+#[derive(Clone, Copy, Debug)]
+struct Age(f64);
+
+/// A bare number would be of hours to one reader and of days to another.
+fn age(text: &str) -> Result<Age, String> {
+    if text.trim().parse::<f64>().is_ok() {
+        return Err(format!("'{text}' has no unit; write e.g. 90d"));
+    }
+    parse_duration_s(text, 1.0).map(Age)
 }
 
 /// What became of the room that the deleted runs had, where it is much.

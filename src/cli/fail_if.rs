@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Failure;
-use crate::analyse::{Analysis, Beyond, Comparison, Role, Verdict};
+use crate::analyse::{Analysis, Beyond, Comparison, Gate, Gated, Role, Verdict};
 use crate::record::SoFar;
 use crate::report;
 
@@ -70,38 +70,24 @@ impl FailIf {
         }
     }
 
+    /// What it does not let pass.
+    pub(super) fn gate(self) -> Gate {
+        let of = match self {
+            FailIf::Slower | FailIf::SlowerAny | FailIf::SlowerOrUndecided => Some(Gated::Worse),
+            FailIf::Changed | FailIf::ChangedAny | FailIf::ChangedOrUndecided => Some(Gated::Either),
+            FailIf::Undecided => None,
+        };
+        let however_little = matches!(self, FailIf::SlowerAny | FailIf::ChangedAny);
+        Gate { of, however_little, undecided: self.asks_for_undecided() }
+    }
+
     fn holds_for(self, comparison: &Comparison) -> bool {
-        self.holds_of(&comparison.verdict, comparison.is_better())
+        self.gate().holds_for(comparison)
     }
 
     /// Whether it holds of a verdict, and of what is better or worse by however little.
     pub(super) fn holds_of(self, verdict: &Verdict, is_better: Option<bool>) -> bool {
-        match self {
-            FailIf::Slower => matches!(verdict, Verdict::Slower { beyond_delta: true }),
-            FailIf::SlowerAny => is_better == Some(false),
-            FailIf::Changed => {
-                matches!(
-                    verdict,
-                    Verdict::Slower { beyond_delta: true } | Verdict::Faster { beyond_delta: true }
-                )
-            }
-            FailIf::ChangedAny => is_better.is_some(),
-            // What is slower, by how much is not known, is not known to be no slower.
-            FailIf::SlowerOrUndecided => {
-                matches!(verdict, Verdict::Slower { .. }) || FailIf::Undecided.holds_of(verdict, is_better)
-            }
-            FailIf::ChangedOrUndecided => {
-                matches!(verdict, Verdict::Slower { .. } | Verdict::Faster { .. })
-                    || FailIf::Undecided.holds_of(verdict, is_better)
-            }
-            FailIf::Undecided => matches!(
-                verdict,
-                Verdict::NotComparable
-                    | Verdict::Undecided { .. }
-                    | Verdict::TooFew { .. }
-                    | Verdict::NotMeasured(_)
-            ),
-        }
+        self.gate().holds_of(verdict, is_better)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Failure, local_time};
 use crate::analyse::{self, Verdict};
 use crate::history::{FEWEST_BEFORE, History, Series};
 use crate::import::{self, Input};
-use crate::record::{Run, RunState};
+use crate::record::{Deltas, MetricDelta, Run, RunState};
 use crate::report::{Format, HistoryOf, history_json, history_page, history_text};
 use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
@@ -43,9 +43,9 @@ pub struct Args {
     /// Only the last N runs
     #[arg(long, value_name = "N")]
     last: Option<usize>,
-    /// The smallest difference that matters [default: what the runs say]
-    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
-    delta: Option<f64>,
+    /// The smallest difference that matters, also by metric (2%,p99=10%) [default: what the runs say]
+    #[arg(long, value_name = "2%|0.02")]
+    delta: Option<Deltas>,
     /// Chance of any false change among all series [default: the largest of the runs]
     #[arg(long, value_name = "5%|0.05", value_parser = parse_ratio)]
     alpha: Option<f64>,
@@ -236,13 +236,13 @@ fn of_name(
             "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
         ));
     }
-    let mut ways: Vec<(Option<String>, u64)> = Vec::new();
+    let mut ways: Vec<Way> = Vec::new();
     // The share that a run had among others of its command is nothing of its own.
     let mut alpha = 0.0_f64;
     let mut arm = |run: &RunSummary| {
         let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
         let stop = &loaded.design.stop;
-        ways.push((loaded.design.primary.clone(), stop.delta.to_bits()));
+        ways.push((loaded.design.primary.clone(), (stop.delta, loaded.design.deltas.clone())));
         let share = loaded.design.together.map_or(1, |together| together.sharing_alpha);
         alpha = alpha.max(stop.alpha * f64::from(share));
         Ok::<_, Failure>(Input::Run { label: format!("run {}", run.id), run: Box::new(loaded) })
@@ -253,7 +253,11 @@ fn of_name(
     let run = import::load(inputs, &options).map_err(Failure::request)?.run;
     check_primary(args.primary.as_ref().and(run.design.primary.as_deref()), &analyse::metrics_of(&run))?;
     let alpha = args.alpha.or(Some(alpha));
-    let wishes = analyse::Options { delta: args.delta, alpha, ..analyse::Options::default() };
+    let wishes = analyse::Options {
+        delta: args.delta.clone().unwrap_or_default(),
+        alpha,
+        ..analyse::Options::default()
+    };
     wishes.check(&run).map_err(Failure::request)?;
     let analysis = analyse::analyse(&run, &wishes);
     let history = History::of(&analysis, sharing);
@@ -328,7 +332,7 @@ fn begin_a_history(args: &Args, names: &[String], runs: &[RunSummary]) -> Result
 }
 
 /// A gate must not look at another metric, or at another δ, because one run was made with them.
-fn judged_in_one_way(args: &Args, ways: &[(Option<String>, u64)], name: &str) -> Result<(), Failure> {
+fn judged_in_one_way(args: &Args, ways: &[Way], name: &str) -> Result<(), Failure> {
     let Some(what) = judged_otherwise(args, ways) else { return Ok(()) };
     let why = format!("the runs called '{name}' were not all judged in one way: they differ in {what}");
     let hint = format!("{what} says what holds for all of them");
@@ -339,15 +343,16 @@ fn judged_in_one_way(args: &Args, ways: &[(Option<String>, u64)], name: &str) ->
     Ok(())
 }
 
+/// By what a run was judged: the metric that decides, and the smallest differences that matter.
+type Way = (Option<String>, (f64, Vec<MetricDelta>));
+
 /// The option that says of all runs what they say differently.
-fn judged_otherwise(args: &Args, ways: &[(Option<String>, u64)]) -> Option<&'static str> {
-    let differ = |part: fn(&(Option<String>, u64)) -> String| {
-        ways.windows(2).any(|two| part(&two[0]) != part(&two[1]))
-    };
-    if args.primary.is_none() && differ(|way| way.0.clone().unwrap_or_default()) {
+fn judged_otherwise(args: &Args, ways: &[Way]) -> Option<&'static str> {
+    let mut pairs = ways.windows(2);
+    if args.primary.is_none() && pairs.clone().any(|two| two[0].0 != two[1].0) {
         return Some("--primary");
     }
-    (args.delta.is_none() && differ(|way| way.1.to_string())).then_some("--delta")
+    (args.delta.is_none() && pairs.any(|two| two[0].1 != two[1].1)).then_some("--delta")
 }
 
 /// What ended by its own rule and has values.

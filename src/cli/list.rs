@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::database::{Database, wrong};
 use super::local_time;
-use super::other_user::{self, UNKNOWN, assay_of};
+use super::other_user::{self, UNFINISHED, UNKNOWN, assay_of};
 use crate::store::RunSummary;
 use crate::sys::terminal::{self, Form};
 
@@ -23,6 +23,9 @@ pub struct Args {
     /// Runs whose name has TEXT in it
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
+    /// Runs in this state; a run that was killed is unfinished
+    #[arg(long, value_name = "STATE", value_parser = ["finished", "running", UNFINISHED, "interrupted", "failed"])]
+    state: Option<String>,
 }
 
 /// Prints the list.
@@ -34,6 +37,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let all = store.list().map_err(|error| wrong(&error))?;
     let mut runs = all.clone();
     runs.retain(|run| args.name.as_ref().is_none_or(|text| run.name.contains(text)));
+    let is_in = |run: &RunSummary, wanted: &str| {
+        let state = other_user::state(&store, run.id, run.state);
+        state == wanted || (state == UNKNOWN && ["running", UNFINISHED].contains(&wanted))
+    };
+    runs.retain(|run| args.state.as_ref().is_none_or(|wanted| is_in(run, wanted)));
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
     if args.json {
         let mut out = terminal::out_as(Form::Json);

@@ -71,7 +71,7 @@ enum Command {
     Recipes(recipes::Args),
     /// Compare results that already exist: fio JSON, benchstat text, hyperfine JSON, CSV, plain numbers, stored runs
     Compare(compare::Args),
-    /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json or csv
+    /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json, csv or junit
     Report(report::Args),
     /// Find the step that made something worse: versions, commits of a repository; each trial may have noise
     Bisect(Box<bisect::Args>),

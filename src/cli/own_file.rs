@@ -11,7 +11,7 @@ use std::path::Path;
 
 use twox_hash::XxHash64;
 
-use crate::report::GENERATOR;
+use crate::report::{GENERATOR, JUNIT};
 use crate::sys::regular_file;
 
 /// XXH64 of the content, as 16 hexadecimal digits.
@@ -64,6 +64,7 @@ fn is_known(head: &str) -> bool {
     let first = head.lines().next().unwrap_or_default();
     head.starts_with("<!DOCTYPE html>") && head.contains(GENERATOR)
         || head.starts_with("<svg ") && head.contains("<!-- made by assay -->")
+        || head.starts_with(JUNIT)
         || head.starts_with("{\"format\":\"assay-report\"")
         || head.starts_with("{\n  \"version\": ") && head.contains("\n  \"assay_version\": \"")
         || first.starts_with("trial,round,position,attempt,status,")
@@ -100,6 +101,8 @@ mod tests {
         for (head, known) in [
             (format!("<!DOCTYPE html>\n<html>\n{GENERATOR}0.1.0\">"), true),
             ("<!DOCTYPE html>\n<html>".to_owned(), false),
+            (format!("{JUNIT} tests=\"1\""), true),
+            ("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"ninja\">".to_owned(), false),
             ("{\"format\":\"assay-report\",".to_owned(), true),
             ("{\n  \"version\": 1,\n  \"id\": 1,\n  \"assay_version\": \"0.1.0\"".to_owned(), true),
             ("{\"jobs\":[".to_owned(), false),

@@ -12,11 +12,10 @@ use super::output::Output;
 use super::overview::{self, Reported};
 use super::{Failure, local_time, named_run, pictures};
 use crate::analyse;
-use crate::record::{Run, RunState};
+use crate::record::{Deltas, Run, RunState};
 use crate::report::{self, Detail, Document, Format, RenderOptions};
 use crate::store::Store;
 use crate::sys::terminal::{self, Form};
-use crate::units::parse_ratio;
 
 /// Options of `assay report`.
 #[derive(clap::Args, Debug)]
@@ -31,7 +30,7 @@ pub struct Args {
     /// report
     #[arg(value_name = "RUN|FILE", required = true)]
     runs: Vec<String>,
-    /// text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
+    /// text, lkml, mmtests, markdown, html, json, csv or junit [default: by the name behind -o, else text]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
@@ -42,9 +41,9 @@ pub struct Args {
     /// lkml: print differences below PCT percent as 0, and cut whole numbers off instead of rounding, as the study of 2012 has them
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
-    /// The smallest difference that matters [default: the run's own]
-    #[arg(long, value_name = "2%|0.02", value_parser = parse_ratio)]
-    delta: Option<f64>,
+    /// The smallest difference that matters, also by metric (2%,p99=10%) [default: the run's own]
+    #[arg(long, value_name = "2%|0.02")]
+    delta: Option<Deltas>,
     /// The metric that decides [default: the run's own]
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
@@ -96,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let format = format_of(args.format, &args.output)?;
     let named = named_run::with_those_below(&args.database, &args.runs)?;
     let wishes = analyse::Options {
-        delta: args.delta,
+        delta: args.delta.clone().unwrap_or_default(),
         primary: args.primary.clone(),
         compare: args.compare.clone(),
         baseline: args.baseline.clone(),
@@ -112,6 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         all_metrics: args.all_metrics,
         detail: detail(args.verbose, format),
         named_metrics: !args.metrics.is_empty(),
+        gate: args.fail_if.map_or_else(analyse::Gate::default, FailIf::gate),
     };
     say_hidden(args.hide_below, format);
     let load = |name: &String| loaded(args, name, &wishes).map(|run| (name.clone(), run));
@@ -221,7 +221,7 @@ pub(super) fn format_of(format: Option<Format>, output: &Output) -> Result<Forma
         (Some(format), _) => Ok(format),
         (None, None) => Ok(Format::Text),
         (None, Some(ending)) => Err(Failure::request(format!(
-            "{}: no report format has the ending .{}; write .txt, .html, .md, .json, .csv, .lkml or .mmtests",
+            "{}: no report format has the ending .{}; write .txt, .html, .md, .json, .csv, .lkml, .mmtests or .xml (JUnit)",
             file.display(),
             ending.to_string_lossy()
         ))

@@ -108,7 +108,7 @@ fn assemble(
     check.metrics(&mut written, engine);
     check.simulated(&written);
     check.name(&written);
-    let stop = check.stop(&written);
+    let (stop, deltas) = check.stop(&written);
     let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
     let settle = written.settle.as_ref().and_then(|text| check.settle(text));
     let target = check.target(&written, base_dir);
@@ -147,6 +147,7 @@ fn assemble(
         trial_timeout_s: timeout,
         settle_s: settle,
         stop,
+        deltas,
         aa: written.aa,
         no_lead_in: written.no_lead_in.unwrap_or(false),
         keep_disturbed: written.keep_disturbed.unwrap_or(false),

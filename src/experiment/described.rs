@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::target_settings::TargetSettings;
 use super::tool_settings::ToolSettings;
-use crate::catalog::{EngineKind, Runs, StopRule, metrics_of_tracepoint};
+use crate::catalog::{EngineKind, MetricDelta, Runs, StopRule, metrics_of_tracepoint};
 
 /// The metrics that stand for an observer in reports; only jobs do operations that are counted.
 pub(super) fn headlines(observer: &str, engine: EngineKind) -> Vec<String> {
@@ -155,6 +155,9 @@ pub struct Experiment {
     pub settle_s: Option<f64>,
     /// When it ends.
     pub stop: StopRule,
+    /// The smallest difference that matters in some metrics; in the others the rule's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deltas: Vec<MetricDelta>,
     /// Compare the baseline with itself.
     pub aa: bool,
     /// No trial leads into a round: what a trial leaves behind is not kept from the next one.

@@ -5,7 +5,7 @@
 use super::assemble::Check;
 use super::placed::Placed;
 use super::written::Written;
-use crate::catalog::StopRule;
+use crate::catalog::{Deltas, MetricDelta, StopRule};
 use crate::units::{parse_duration_s, parse_ratio};
 
 /// Most rounds of a run that stops by itself.
@@ -18,8 +18,9 @@ const LONGEST_SETTLE_S: f64 = 3600.0;
 const AA_ROUNDS: u32 = 10;
 
 impl Check<'_> {
-    pub(super) fn stop(&mut self, written: &Written) -> StopRule {
-        let mut stop = StopRule::default();
+    /// The rule, and the smallest differences that matter in some metrics.
+    pub(super) fn stop(&mut self, written: &Written) -> (StopRule, Vec<MetricDelta>) {
+        let (mut stop, mut deltas) = (StopRule::default(), Vec::new());
         if let Some(rounds) = &written.max_rounds {
             match rounds.value {
                 4..=MAX_ROUNDS => stop.max_rounds = rounds.value as u32,
@@ -38,10 +39,10 @@ impl Check<'_> {
             }
         }
         if let Some(delta) = &written.delta {
-            match parse_ratio(&delta.value) {
-                Ok(ratio) if ratio > 0.0 => stop.delta = ratio,
-                Ok(_) => {
-                    self.mistake(&delta.place, "delta is 0, and no difference is that small; write e.g. 2%");
+            match delta.value.parse::<Deltas>() {
+                Ok(said) => {
+                    stop.delta = said.others.unwrap_or(stop.delta);
+                    deltas = said.of_metrics;
                 }
                 Err(message) => self.mistake(&delta.place, format!("delta: {message}")),
             }
@@ -62,7 +63,7 @@ impl Check<'_> {
             }
         }
         stop.time_budget_s = written.time_budget.as_ref().and_then(|text| self.seconds(text));
-        stop
+        (stop, deltas)
     }
 
     /// How long a device is waited for, which may be not at all.

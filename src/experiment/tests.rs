@@ -182,7 +182,8 @@ fn mistakes_carry_their_line_and_what_would_be_right() {
         ("engine = \"natvie\"\n", "e.toml:1: no engine 'natvie'; did you mean native?"),
         ("engine = \"command\"\n", "engine command needs a command"),
         ("compare = \"bs\"\n", "e.toml:1: compare names no factor 'bs'; there are direct"),
-        ("stop = { delta = 0 }\n", "delta is 0"),
+        ("stop = { delta = 0 }\n", "delta: '0' is 0, and no difference is that small"),
+        ("stop = { delta = \"p99=0\" }\n", "e.toml:1: delta: 'p99=0' is 0"),
         ("stop = { rounds = 9, anytime = true }\n", "e.toml:1: anytime and a fixed number of rounds exclude"),
         ("stop = { exact = true, anytime = true }\n", "anytime and exact exclude each other"),
         (

@@ -73,6 +73,8 @@ pub struct CommandLine {
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = HOW_LONG)]
     pub max_rounds: Option<u32>,
     /// The smallest difference that matters (default 2%)
+    ///
+    /// The smallest difference that matters (default 2%), also by metric: 2%,p99=10% or wal:p99=10%; of several that fit the last holds
     #[arg(long, value_name = "2%|0.02", allow_hyphen_values = true, help_heading = HOW_LONG)]
     pub delta: Option<String>,
     /// Chance of any false claim in the whole run (default 0.05)

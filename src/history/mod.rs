@@ -44,6 +44,8 @@ pub struct Series {
     pub row: RowKey,
     /// The metric.
     pub metric: Metric,
+    /// δ of the metric, as a ratio − 1.
+    pub delta: f64,
     /// A point for each run that has values of it, the oldest first.
     pub points: Vec<Point>,
     /// Where the level is another one from then on.
@@ -108,7 +110,7 @@ impl History {
     /// this history and of so many that are judged together.
     #[must_use]
     pub fn of(analysis: &Analysis, together: usize) -> History {
-        let Analysis { alpha, delta, .. } = *analysis;
+        let alpha = analysis.alpha;
         let mut rows: Vec<(&RowKey, &Metric)> = Vec::new();
         for comparison in primary(analysis) {
             let row = (&comparison.row, &comparison.metric);
@@ -117,11 +119,11 @@ impl History {
             }
         }
         let share = alpha / (rows.len() * together).max(1) as f64;
-        let of_row = |(row, metric): (&RowKey, &Metric)| series(analysis, row, metric, share, delta);
+        let of_row = |(row, metric): (&RowKey, &Metric)| series(analysis, row, metric, share);
         let series: Vec<Series> =
             rows.into_iter().map(of_row).filter(|series| !series.points.is_empty()).collect();
         let facts = changed_facts(&analysis.arms, &analysis.differences, &series);
-        History { series, facts, delta }
+        History { series, facts, delta: analysis.delta }
     }
 }
 
@@ -162,18 +164,26 @@ fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
     analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary)
 }
 
-fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta: f64) -> Series {
+fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64) -> Series {
     let newest_run = analysis.arms.last().map_or("", String::as_str);
     let of_it: Vec<&Comparison> = primary(analysis)
         .filter(|comparison| comparison.row == *row && comparison.metric == *metric)
         .collect();
+    let delta = of_it.first().map_or(analysis.delta, |comparison| comparison.delta);
     let baseline = of_it.first().map(|comparison| &comparison.baseline);
     let arms = baseline.into_iter().chain(of_it.iter().map(|comparison| &comparison.candidate));
     let points: Vec<Point> = arms.filter(|arm| arm.n > 0).map(point).collect();
     if let Some(why) = not_judged(&points, newest_run) {
         let verdict = Verdict::NotMeasured(why);
         let newest = Newest { before: 0, set_aside: 0, effect: None, verdict, facts: Vec::new() };
-        return Series { row: row.clone(), metric: metric.clone(), points, changes: Vec::new(), newest };
+        return Series {
+            row: row.clone(),
+            metric: metric.clone(),
+            delta,
+            points,
+            changes: Vec::new(),
+            newest,
+        };
     }
     let logs: Vec<f64> = points.iter().map(|point| point.median.ln()).collect();
     let mut found = change_point::change_points(&logs, alpha);
@@ -197,7 +207,7 @@ fn series(analysis: &Analysis, row: &RowKey, metric: &Metric, alpha: f64, delta:
     if last + 1 < points.len() {
         newest.facts = facts_at(&analysis.differences, &points, points.len() - 1);
     }
-    Series { row: row.clone(), metric: metric.clone(), points, changes, newest }
+    Series { row: row.clone(), metric: metric.clone(), delta, points, changes, newest }
 }
 
 /// At each change the mean from there to the next one against the mean back to the one before.
@@ -352,6 +362,7 @@ mod tests {
         let facts = vec![("job.bs".to_owned(), "4k".to_owned(), "1k".to_owned())];
         let change = Change { at: 2, effect: interval, p: 0.01, verdict: verdict.clone(), facts };
         let series = Series {
+            delta: 0.02,
             row: RowKey { levels: Vec::new(), job: String::new() },
             metric: serde_json::from_value(serde_json::json!(
                 {"job": "", "name": "write.bw", "unit": "bytes_per_second", "better": "higher"}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::record::{
-    Cell, Design, Factor, Metric, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
+    Cell, Design, Factor, Metric, MetricDelta, Note, Run, RunState, Source, StopRule, Trial, deciding_metrics,
 };
 
 use super::clusters::{self, Clusters};
@@ -22,6 +22,8 @@ pub(super) struct Frame {
     pub(super) source: String,
     pub(super) command_line: Vec<String>,
     pub(super) stop: StopRule,
+    /// The smallest difference that matters in some metrics.
+    pub(super) deltas: Vec<MetricDelta>,
     pub(super) primary: Option<String>,
     /// Somebody named it.
     pub(super) asked: bool,
@@ -71,7 +73,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
     // Of a run that had not all its rounds there is no verdict, whatever it is compared with.
     let state = batch.so_far.map_or(RunState::Finished, |_| RunState::Interrupted);
     let stop = StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop };
-    let design = Design { primary, asked: frame.asked, stop, ..Design::new(factors) };
+    let design = Design { primary, asked: frame.asked, stop, deltas: frame.deltas, ..Design::new(factors) };
     Ok(Run {
         started_unix_ns: if started_unix_ns == u64::MAX { 0 } else { started_unix_ns },
         command_line: frame.command_line,

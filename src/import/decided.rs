@@ -2,7 +2,7 @@
 //!
 //! Enters: the primary metric, δ and α of each run that became an arm. Leaves: those of the comparison, and notes where runs differ.
 
-use crate::record::{Design, StopRule};
+use crate::record::{Design, MetricDelta, StopRule};
 
 /// By what a run was judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,13 +10,25 @@ pub(super) struct Judged {
     primary: Option<String>,
     asked: bool,
     delta: f64,
+    deltas: Vec<MetricDelta>,
     alpha: f64,
 }
 
 impl Judged {
     pub(super) fn of(design: &Design) -> Judged {
         let StopRule { delta, alpha, .. } = design.stop;
-        Judged { primary: design.primary.clone(), asked: design.asked, delta, alpha }
+        let (primary, deltas) = (design.primary.clone(), design.deltas.clone());
+        Judged { primary, asked: design.asked, delta, deltas, alpha }
+    }
+}
+
+impl Judged {
+    /// `2 % (p99: 10 %)`.
+    fn deltas(&self) -> String {
+        let own: Vec<String> =
+            self.deltas.iter().map(|own| format!("{}: {}", own.metric, percent(own.delta))).collect();
+        let own = if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) };
+        format!("{}{own}", percent(self.delta))
     }
 }
 
@@ -27,6 +39,8 @@ pub(super) struct Decided {
     /// Somebody named it for each of them.
     pub(super) asked: bool,
     pub(super) stop: Option<StopRule>,
+    /// δ of some metrics.
+    pub(super) deltas: Vec<MetricDelta>,
     /// What decided each, where they do not agree.
     pub(super) note_of_primary: Option<String>,
     /// The same of δ and α.
@@ -46,10 +60,12 @@ pub(super) fn decided(ways: &[Judged]) -> Decided {
             Some(format!("the runs were decided by {by}: --primary says which decides here"));
     }
     let rest = StopRule::default();
-    if ways.iter().all(|way| (way.delta, way.alpha) == (first.delta, first.alpha)) {
+    if ways.iter().all(|way| (way.delta, &way.deltas, way.alpha) == (first.delta, &first.deltas, first.alpha))
+    {
+        decided.deltas.clone_from(&first.deltas);
         decided.stop = Some(StopRule { delta: first.delta, alpha: first.alpha, ..rest });
     } else {
-        let by = listed(ways, |way| format!("δ {} and α {}", percent(way.delta), percent(way.alpha)));
+        let by = listed(ways, |way| format!("δ {} and α {}", way.deltas(), percent(way.alpha)));
         decided.note_of_error = Some(format!(
             "the runs were judged with {by}: here they are {} and {}, or what --delta and --alpha say",
             percent(rest.delta),
@@ -80,7 +96,7 @@ mod tests {
     use super::*;
 
     fn way(primary: Option<&str>, delta: f64) -> Judged {
-        Judged { primary: primary.map(str::to_owned), asked: false, delta, alpha: 0.05 }
+        Judged { primary: primary.map(str::to_owned), asked: false, delta, deltas: Vec::new(), alpha: 0.05 }
     }
 
     #[test]

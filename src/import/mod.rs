@@ -171,6 +171,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         source: source.join(", "),
         command_line: options.command_line.clone(),
         stop: decided.stop.unwrap_or(options.stop),
+        deltas: decided.deltas,
         primary: options.primary.clone().or(decided.primary),
         asked: options.primary.is_some() || decided.asked,
         clusters: options.columns.clusters.clone(),

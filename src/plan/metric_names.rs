@@ -145,6 +145,12 @@ impl MetricNames {
         deciding_metrics(primary, known).into_iter().try_for_each(|(section, name)| self.one(section, name))
     }
 
+    /// Whether trials may report a metric of which `wanted` says yes, by its section and name.
+    pub fn may_have(&self, wanted: impl Fn(&str, &str) -> bool) -> bool {
+        let not_all = self.open || self.hooks || self.any_latency;
+        not_all || self.iter().any(|(section, name)| wanted(section, name) || wanted("", name))
+    }
+
     /// A wish for the only section is one for the trial: its results have no section. The phases of a tool are sections, however few there are.
     #[must_use]
     pub fn without_the_only_section(&self, primary: &str) -> String {

@@ -31,7 +31,7 @@ pub use same_levels::{SameLevels, ignored_depths};
 
 use std::path::Path;
 
-use crate::catalog::StopRule;
+use crate::catalog::{MetricDelta, StopRule};
 use crate::experiment::Experiment;
 use crate::workload::FioEffects;
 
@@ -59,6 +59,8 @@ pub struct Plan {
     pub cells: Vec<CellSpec>,
     /// When it ends.
     pub stop: StopRule,
+    /// The smallest difference that matters in some metrics.
+    pub deltas: Vec<MetricDelta>,
     /// Whether the baseline is compared with itself.
     pub aa: bool,
     /// A trial of the cell that goes first, which is not judged, leads into each round.
@@ -119,6 +121,7 @@ impl Plan {
             compare: if experiment.aa { 0 } else { experiment.compare },
             cells,
             stop: experiment.stop,
+            deltas: experiment.deltas.clone(),
             aa: experiment.aa,
             lead_in,
             primary,

@@ -435,6 +435,7 @@ fn a_job_with_files_elsewhere_does_not_measure_what_is_made() {
         "[a]\nsize=1m\ndirectory=/data\n",
         "[global]\ndirectory=/data\n[a]\nsize=1m\n",
         "[a]\nsize=1m\nfilename=/data/f:/data/g\n",
+        "[a]\nsize=1m\nfilename=../../../../../../../../data/f\n",
         "[a]\nsize=1m\nfilename=f\ndirectory=/data\n[b]\nsize=1m\nfilename=/data/h\n",
     ] {
         let said = said(outside);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Run;
+use super::{MetricDelta, Run};
 
 /// One thing varied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct Design {
     pub lead_in: bool,
     /// When it ends and what counts as a difference.
     pub stop: StopRule,
+    /// The smallest difference that matters in some metrics, where it is another than that of the rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deltas: Vec<MetricDelta>,
     /// What failed trials mean for the verdict.
     #[serde(default, skip_serializing_if = "FailureRule::is_compare")]
     pub failures: FailureRule,
@@ -220,7 +223,8 @@ pub struct StopRule {
     pub max_rounds: u32,
     /// A fixed number of rounds: one look at the end instead of sequential stopping.
     pub rounds: Option<u32>,
-    /// The smallest difference that matters, as a ratio minus 1 (0.02: δ = ln 1.02).
+    /// The smallest difference that matters in metrics without one of their own ([`Design::deltas`]), as a ratio minus 1
+    /// (0.02: δ = ln 1.02).
     pub delta: f64,
     /// Family-wise error rate over all looks and rows.
     pub alpha: f64,

@@ -3,6 +3,7 @@
 //! Enters: outcomes of trials, or other tools' results. Leaves: a [`Run`] that analyse and report can read
 //! with no device at hand. It must not know statistics, the terminal or SQLite.
 
+mod deltas;
 mod design;
 mod facts;
 mod failure_kind;
@@ -19,6 +20,7 @@ mod probe;
 mod rows;
 mod trial;
 
+pub use deltas::{Deltas, MetricDelta, delta_of};
 pub use design::{Bisects, Cell, Design, Explains, Factor, FailureRule, LeftOut, Order, StopRule, Together};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;
@@ -197,6 +199,10 @@ impl Run {
         }
         let stop = &design.stop;
         let ratio = |value: f64| value.is_finite() && value >= 0.0;
+        let own = |one: &MetricDelta| ratio(one.delta);
+        if !design.deltas.iter().all(own) {
+            return Err("its smallest differences that matter have numbers that mean nothing".to_owned());
+        }
         if !ratio(stop.delta) || !ratio(stop.alpha) || stop.alpha >= 1.0 || stop.max_rounds > LARGEST_NUMBER {
             return Err("its stop rule has numbers that mean nothing".to_owned());
         }

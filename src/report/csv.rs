@@ -22,27 +22,49 @@ const LAST: [&str; 3] = ["difference", "difference_low", "difference_high"];
 
 /// Writes all comparisons, whatever was asked to be hidden.
 pub(super) fn render(document: &Document<'_>, raw: bool) -> String {
+    of_several(&[document], raw)
+}
+
+/// The comparisons of several runs in one table: a factor or a column that a run does not have is empty there.
+pub(super) fn of_several(documents: &[&Document<'_>], raw: bool) -> String {
     let cell = |cell: String| if raw { cell } else { written(&cell).into_owned() };
     let mut writer = ::csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-    let factors: Vec<&str> = document
-        .analysis
-        .comparisons
-        .first()
-        .map(|c| c.row.levels.iter().map(|(factor, _)| factor.as_str()).collect())
-        .unwrap_or_default();
-    let columns: Vec<(&str, Cell)> = document.blocks().into_iter().filter_map(column).collect();
-    let own =
-        HEADS.iter().chain(columns.iter().map(|(head, _)| head)).chain(&LAST).map(|&head| head.to_owned());
+    let first = documents.iter().filter_map(|document| document.analysis.comparisons.first());
+    let factors = once_each(first.flat_map(|c| &c.row.levels).map(|(factor, _)| factor.as_str()));
+    let columns: Vec<Vec<(&str, Cell)>> =
+        documents.iter().map(|document| document.blocks().into_iter().filter_map(column).collect()).collect();
+    let of_sections = once_each(columns.iter().flatten().map(|(head, _)| *head));
+    let own = HEADS.iter().chain(&of_sections).chain(&LAST).map(|&head| head.to_owned());
     let heads = factors.iter().map(|factor| format!("row.{factor}")).chain(own);
     // Writing records into memory cannot fail.
     let _ = writer.write_record(heads.map(cell));
-    for comparison in &document.analysis.comparisons {
-        let of_sections = columns.iter().map(|(_, text)| text(document, comparison));
-        let record =
-            record(document, comparison).into_iter().chain(of_sections).chain(difference(comparison));
-        let _ = writer.write_record(record.map(cell));
+    for (document, columns) in documents.iter().zip(&columns) {
+        for comparison in &document.analysis.comparisons {
+            let level = |factor: &&str| {
+                let own = comparison.row.levels.iter().find(|(name, _)| name == factor);
+                own.map_or(String::new(), |(_, level)| level.clone())
+            };
+            let text = |head: &&str| {
+                let own = columns.iter().find(|(own, _)| own == head);
+                own.map_or(String::new(), |(_, text)| text(document, comparison))
+            };
+            let record = factors.iter().map(level).chain(record(document, comparison));
+            let record = record.chain(of_sections.iter().map(text)).chain(difference(comparison));
+            let _ = writer.write_record(record.map(cell));
+        }
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+/// Each in the order in which it comes first.
+fn once_each<'t>(all: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
+    let mut seen = Vec::new();
+    all.for_each(|one| {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+    });
+    seen
 }
 
 /// What a section says of a comparison.
@@ -59,7 +81,7 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     let role = if c.role == Role::Primary { "primary" } else { "exploratory" };
     let better = c.metric.better.word();
     let (base, cand) = (&c.baseline, &c.candidate);
-    let mut cells: Vec<String> = c.row.levels.iter().map(|(_, level)| level.clone()).collect();
+    let mut cells: Vec<String> = Vec::new();
     cells.extend(
         [&c.row.job, &c.metric.name, c.metric.unit.symbol(), better, role, &base.arm, &cand.arm]
             .map(str::to_owned),
@@ -78,7 +100,7 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     let (word, claim, none) = verdict(&c.verdict);
     let rounds = |n: Option<u32>| n.map_or(String::new(), |n| n.to_string());
     cells.extend([word.to_owned(), rounds(claim), rounds(none)]);
-    cells.push(number(document.analysis.delta));
+    cells.push(number(c.delta));
     cells.push(document.run.id.map_or(String::new(), |id| id.to_string()));
     cells.push(c.corrected.map_or(String::new(), number));
     let failed = c.failures.map(|counts| [counts.baseline_failed, counts.candidate_failed]);

@@ -1,7 +1,9 @@
-//! The seven formats by name, and what a reader can ask of a report.
+//! The eight formats by name, and what a reader can ask of a report.
 
 use std::fmt;
 use std::str::FromStr;
+
+use crate::analyse::Gate;
 
 named! {
     /// A format a report can be written in.
@@ -21,6 +23,8 @@ named! {
         Csv = "csv",
         /// One self-contained page with pictures.
         Html = "html",
+        /// JUnit XML, for build servers: a case for each comparison that decides.
+        Junit = "junit",
     }
 }
 
@@ -36,6 +40,7 @@ impl Format {
             "html" | "htm" => Some(Format::Html),
             "lkml" => Some(Format::Lkml),
             "mmtests" => Some(Format::Mmtests),
+            "xml" | "junit" => Some(Format::Junit),
             _ => None,
         }
     }
@@ -49,7 +54,7 @@ impl fmt::Display for Format {
 
 /// A format nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a report format; write text, lkml, mmtests, markdown, json, csv or html")]
+#[error("'{0}' is not a report format; write text, lkml, mmtests, markdown, json, csv, html or junit")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -83,6 +88,8 @@ pub struct Options {
     pub detail: Detail,
     /// The reader named metrics: their tables are shown on one screen, too.
     pub named_metrics: bool,
+    /// junit: what fails a case.
+    pub gate: Gate,
 }
 
 /// How a document is written down.

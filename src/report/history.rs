@@ -85,13 +85,9 @@ pub fn history_text(of: &HistoryOf<'_>, history: &History) -> String {
             );
         }
         for change in &series.changes {
-            let _ = writeln!(
-                text,
-                "{}",
-                wrapped(&format!("  {}", change_words(series, change, history.delta)), "    ")
-            );
+            let _ = writeln!(text, "{}", wrapped(&format!("  {}", change_words(series, change)), "    "));
         }
-        let _ = writeln!(text, "{}", wrapped(&format!("  {}", newest_words(series, history.delta)), "    "));
+        let _ = writeln!(text, "{}", wrapped(&format!("  {}", newest_words(series)), "    "));
     }
     if history.series.iter().any(is_shown) {
         changed_facts(&mut text, &history.facts);
@@ -218,7 +214,7 @@ fn facts_words(facts: &[(String, String, String)]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
 }
 
-pub(super) fn change_words(series: &Series, change: &Change, delta: f64) -> String {
+pub(super) fn change_words(series: &Series, change: &Change) -> String {
     let run = &series.points[change.at].run;
     let with = facts_words(&change.facts).map_or_else(
         || "; no fact of the host or the job changed with it".to_owned(),
@@ -227,12 +223,12 @@ pub(super) fn change_words(series: &Series, change: &Change, delta: f64) -> Stri
     format!(
         "changed at {run}: {}, {}, {}{with}",
         effect_words(change.effect),
-        verdict_words(series, &change.verdict, delta),
+        verdict_words(series, &change.verdict),
         p_equals(change.p)
     )
 }
 
-pub(super) fn newest_words(series: &Series, delta: f64) -> String {
+pub(super) fn newest_words(series: &Series) -> String {
     let Newest { before, set_aside, effect, verdict, facts } = &series.newest;
     let run = series.points.last().map_or("", |point| point.run.as_str());
     let since = series
@@ -259,7 +255,7 @@ pub(super) fn newest_words(series: &Series, delta: f64) -> String {
                 counted((before + set_aside) as u64, "run")
             ),
         },
-        verdict_words(series, verdict, delta),
+        verdict_words(series, verdict),
         facts_words(facts).map(|facts| format!("; new with it: {facts}")).unwrap_or_default()
     )
 }
@@ -270,7 +266,8 @@ fn or_none(value: &str) -> &str {
 }
 
 /// `slower by more than 2 %`.
-fn verdict_words(series: &Series, verdict: &Verdict, delta: f64) -> String {
+fn verdict_words(series: &Series, verdict: &Verdict) -> String {
+    let delta = series.delta;
     let by = |good: bool, beyond: bool| {
         let word = manner(&series.metric, good).word;
         let more = if beyond { " by more than" } else { ", maybe by less than" };

@@ -48,17 +48,16 @@ pub fn history_page(all: &[(HistoryOf<'_>, &History)]) -> String {
 
 /// A series, and what it is to the reader: the newest run, or else the last change.
 fn section(of: &HistoryOf<'_>, names: &Names<'_>, series: &Series, history: &History) -> (Tone, PageSection) {
-    let delta = history.delta;
     let name = called(names, series);
     let newest = tone(series, &series.newest.verdict, series.newest.effect);
     let sentence =
         |(tone, word): (Tone, &'static str), text: String| Sentence { tone, word, text, notes: Vec::new() };
     let changes = series.changes.iter().map(|change| {
         let said = tone(series, &change.verdict, Some(change.effect));
-        sentence(said, change_words(series, change, delta))
+        sentence(said, change_words(series, change))
     });
     let sentences: Vec<Sentence> =
-        [sentence(newest, newest_words(series, delta))].into_iter().chain(changes.rev()).collect();
+        [sentence(newest, newest_words(series))].into_iter().chain(changes.rev()).collect();
     let foremost = match (newest.0, sentences.get(1)) {
         (Tone::Better | Tone::Worse, _) | (_, None) => newest.0,
         (_, Some(last_change)) => last_change.tone,

@@ -244,7 +244,10 @@ fn legend(out: &mut String, document: &Document<'_>, shown: &[&Comparison], page
         page.words(out, text, "", "   ");
     }
     let has = |of: fn(&Verdict) -> bool| shown.iter().any(|c| of(&c.verdict));
-    let delta = plain_percent(document.analysis.delta);
+    let delta = match document.analysis.deltas.is_empty() {
+        true => plain_percent(document.analysis.delta),
+        false => "its metric's".to_owned(),
+    };
     if has(is_beyond_delta) {
         let text =
             format!("!  all of that interval lies beyond {delta} (delta): a difference larger than that");

@@ -1,4 +1,4 @@
-//! Run + [`Analysis`](crate::analyse::Analysis) → one [`Document`] of sections → seven formats. A section knows no format and a
+//! Run + [`Analysis`](crate::analyse::Analysis) → one [`Document`] of sections → eight formats. A section knows no format and a
 //! format no section: both know blocks (`section.rs`).
 //!
 //! Enters: a stored run and what analyse found. Leaves: text. It must not judge (every number and verdict is
@@ -21,6 +21,7 @@ mod history_page;
 mod html;
 mod html_text;
 mod json;
+mod junit;
 mod layout;
 mod lkml;
 mod manner;
@@ -57,6 +58,9 @@ pub use pictures::{PictureFile, picture_files};
 
 /// Beginning of the line in the head of an HTML report that says who wrote it.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"assay";
+
+/// Beginning of JUnit XML of assay.
+pub const JUNIT: &str = junit::BEGINNING;
 
 /// Columns of the text format.
 const TEXT_COLUMNS: usize = 80;
@@ -100,6 +104,7 @@ pub fn render_with(document: &Document<'_>, format: Format, options: RenderOptio
         Format::Json => json::render(document),
         Format::Csv => csv::render(document, options.raw_cells),
         Format::Html => html::render(document),
+        Format::Junit => junit::render(document),
     }
 }
 

@@ -12,7 +12,7 @@ use super::picture::Picture;
 use super::section::{Block, Heading, List, Section};
 use super::sections::{effect_rows, on_one_axis, tally};
 use super::words::{NBSP, plain_percent};
-use super::{columns_of, html, json, markdown, render_with};
+use super::{columns_of, csv, html, json, junit, markdown, render_with};
 use crate::analyse::{Comparison, Role};
 use crate::units::counted;
 
@@ -46,7 +46,12 @@ impl Overview<'_> {
             }
             Format::Html => self.page(),
             Format::Json => format!("{}\n", self.json()),
-            Format::Lkml | Format::Mmtests | Format::Csv => {
+            Format::Csv => csv::of_several(&self.documents().collect::<Vec<_>>(), options.raw_cells),
+            Format::Junit => {
+                let parts = self.parts.iter().map(|part| (part.name, part.document.as_ref(), part.failure));
+                junit::of_several(&parts.collect::<Vec<_>>())
+            }
+            Format::Lkml | Format::Mmtests => {
                 let documents = self.documents().map(|document| render_with(document, format, options));
                 documents.collect::<Vec<_>>().join("\n")
             }
@@ -113,9 +118,8 @@ impl Overview<'_> {
         html::of_several([&self.title(), &self.summary().unwrap_or_default()], effects.as_ref(), &parts)
     }
 
-    /// What decides in all of them on one axis; `None`: they have not one δ, or there is nothing to draw.
+    /// What decides in all of them on one axis; `None`: there is nothing to draw.
     fn effects(&self) -> Option<Picture> {
-        let delta = self.documents().next()?.analysis.delta;
         let mut metrics =
             self.documents().flat_map(effect_rows).map(|(comparison, _)| &comparison.metric.name);
         let first = metrics.next();
@@ -138,8 +142,7 @@ impl Overview<'_> {
             rows.into_iter().map(move |(comparison, of_row)| (comparison, label(comparison, of_row)))
         };
         let rows: Vec<(&Comparison, String)> = self.documents().flat_map(of_run).collect();
-        let same = self.documents().all(|document| document.analysis.delta == delta);
-        if same { on_one_axis(&rows, delta) } else { None }
+        on_one_axis(&rows)
     }
 
     fn json(&self) -> Value {

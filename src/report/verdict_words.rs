@@ -250,9 +250,9 @@ fn failures(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
     ))
 }
 
-/// One sentence that says the verdict of a row and how often the arms failed, `δ` as a ratio − 1.
-pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
-    let verdict = verdict_sentence(comparison, names, delta);
+/// One sentence that says the verdict of a row and how often the arms failed.
+pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>) -> String {
+    let verdict = verdict_sentence(comparison, names);
     match failures(comparison, names) {
         Some(failures) if comparison.verdict == Verdict::NotComparable => {
             format!("{verdict}: {failures}, and the trials that failed may have been its slow ones")
@@ -262,13 +262,13 @@ pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -
     }
 }
 
-fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
+fn verdict_sentence(comparison: &Comparison, names: &Names<'_>) -> String {
     let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
     let prefix = names.before(&comparison.row);
     let metric = &comparison.metric.name;
     let change = change_words(comparison);
     let evidence = evidence(comparison);
-    if let Some(claim) = claim(comparison, names, delta) {
+    if let Some(claim) = claim(comparison, names) {
         let change = match names_metric(comparison) {
             true => change.strip_prefix(metric.as_str()).unwrap_or(&change).trim_start(),
             false => change.as_str(),
@@ -278,7 +278,7 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
                 comparison,
                 [*rounds_to_claim, *rounds_for_no_difference],
                 &counted(comparison).1,
-                &plain_percent(delta),
+                &plain_percent(comparison.delta),
             ),
             _ => String::new(),
         };
@@ -303,12 +303,12 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
 
 /// `direct=1 is faster than direct=0 by more than 2 %`: what was judged, without the row, the figures and the evidence, so that rows
 /// that show one difference have the same words. `None` where nothing was judged.
-pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> Option<String> {
+pub(super) fn claim(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
     let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
-    let below = plain_percent(edge(comparison, delta));
+    let below = plain_percent(edge(comparison));
     Some(match &comparison.verdict {
         Verdict::NoDifference { real_but_below_delta: false } => {
-            let below = plain_percent(delta);
+            let below = plain_percent(comparison.delta);
             format!("no difference beyond {below} between {cand} and {base}")
         }
         Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
@@ -336,7 +336,8 @@ pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> O
 
 /// The share that a change of this sign was held against: δ is a factor, so that of what is less a smaller share is as much. What rounds to
 /// δ is δ.
-fn edge(comparison: &Comparison, delta: f64) -> f64 {
+fn edge(comparison: &Comparison) -> f64 {
+    let delta = comparison.delta;
     let is_less =
         comparison.difference.is_none() && comparison.effect.is_some_and(|effect| effect.estimate < 0.0);
     let less = 1.0 - 1.0 / (1.0 + delta);
@@ -445,7 +446,8 @@ mod tests {
             let mut c = analysis.comparisons[0].clone();
             let effect = Interval { estimate, low: estimate - 0.05, high: estimate + 0.05 };
             (c.effect, c.verdict) = (Some(effect), Verdict::Slower { beyond_delta: true });
-            claim(&c, &Names::of_factor("direct"), delta).unwrap().replace(NBSP, " ")
+            c.delta = delta;
+            claim(&c, &Names::of_factor("direct")).unwrap().replace(NBSP, " ")
         };
         assert!(of(-0.358, 0.35).ends_with("by more than 25.9 %"), "{}", of(-0.358, 0.35));
         assert!(of(0.41, 0.35).ends_with("by more than 35 %"));
@@ -458,7 +460,7 @@ mod tests {
         let (_, analysis) = crate::report::section_tests::made_up();
         let mut c = analysis.comparisons[0].clone();
         (c.verdict, c.caveats) = (Verdict::Slower { beyond_delta: false }, Vec::new());
-        let told = |c: &Comparison| sentence(c, &Names::of_factor("c"), 0.02).replace(NBSP, " ");
+        let told = |c: &Comparison| sentence(c, &Names::of_factor("c")).replace(NBSP, " ");
         assert!(told(&c).contains("maybe by less than 2 %"), "{}", told(&c));
         for (arm, value) in [(&mut c.baseline, 1.0), (&mut c.candidate, 2.0)] {
             arm.values.iter_mut().for_each(|point| point.3 = value);

@@ -25,6 +25,7 @@ pub fn design(plan: &Plan) -> Design {
         order: Order::Independent,
         lead_in: plan.lead_in,
         stop: plan.stop,
+        deltas: plan.deltas.clone(),
         ..Design::new(plan.factors.iter().map(factor).collect())
     }
 }

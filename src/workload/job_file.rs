@@ -4,7 +4,7 @@
 //! settings mean is not known here (see `resolve`).
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
@@ -61,6 +61,8 @@ pub struct JobFile {
     pub sections: Vec<Section>,
 }
 
+/// fio's engines that have no files.
+const WITHOUT_FILES: [&str; 2] = ["cpuio", "exec"];
 /// Includes nested deeper are a mistake.
 const MAX_INCLUDE_DEPTH: usize = 16;
 /// Most files that a job includes, each as often as it is.
@@ -277,22 +279,31 @@ impl JobFile {
             let set = section.settings.iter().filter(|setting| setting.canonical() == option);
             set.filter_map(|setting| setting.value.clone()).collect()
         };
-        let (mut directory_above, mut names_above, mut found) = (None, Vec::new(), None);
+        let (mut directory_above, mut names_above, mut engine_above, mut found) =
+            (None, Vec::new(), None, None);
         for section in &self.sections {
-            let in_directory = of(section, "directory").pop().or_else(|| directory_above.clone());
+            let in_directory = of(section, "directory")
+                .pop()
+                .or(of(section, "opendir").pop())
+                .or_else(|| directory_above.clone());
             // fio adds up the names of all lines.
             let named: Vec<String> = names_above.iter().cloned().chain(of(section, "filename")).collect();
+            let engine = of(section, "ioengine").pop().or_else(|| engine_above.clone());
             if section.is_global() {
-                (directory_above, names_above) = (in_directory, named);
+                (directory_above, names_above, engine_above) = (in_directory, named, engine);
+                continue;
+            }
+            if engine.is_some_and(|engine| WITHOUT_FILES.contains(&engine.as_str())) {
                 continue;
             }
             // Names are below the directory, where there is one.
             let named = in_directory.map_or(named, |directory| vec![directory]);
             let parts: Vec<PathBuf> = named.iter().filter_map(|text| paths(text).ok()).flatten().collect();
-            if parts.iter().any(|part| part.is_relative() || part.starts_with(directory)) {
+            let is_within = |part: &PathBuf| without_parents(&directory.join(part)).starts_with(directory);
+            if parts.iter().any(is_within) {
                 return None;
             }
-            found = Some(parts.into_iter().next()?);
+            found = Some(without_parents(&directory.join(parts.first()?)));
         }
         found
     }
@@ -308,6 +319,20 @@ impl JobFile {
         let wanted = fio_option(option).map_or(option, |known| known.name);
         self.settings().any(|setting| setting.canonical() == wanted)
     }
+}
+
+/// The path without `..`, as it reads; links are not followed.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            part => whole.push(part),
+        }
+    }
+    whole
 }
 
 /// `4k,64k` as `4k-4k,64k-64k`.

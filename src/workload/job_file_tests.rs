@@ -110,3 +110,25 @@ fn bytes_that_are_set_win_over_a_share_of_a_global() {
     file.set_everywhere("bs", "8k").unwrap();
     assert_eq!(shares(&file), ["offset", "bs"], "of others the job's own line wins");
 }
+
+#[test]
+fn files_elsewhere_are_found_behind_parents_and_beside_jobs_without_files() {
+    let at = |text: &str| {
+        let job = JobFile::parse(text, "j.fio", Path::new("/")).unwrap();
+        job.elsewhere_than(Path::new("/work/target"))
+    };
+    let data = Some(PathBuf::from("/data"));
+    assert_eq!(at("[a]\ndirectory=/data\n"), data);
+    assert_eq!(at("[a]\ndirectory=../../data\n"), data);
+    assert_eq!(at("[a]\nopendir=/data\n"), data);
+    assert_eq!(at("[cpu]\nioengine=cpuio\n[a]\ndirectory=/data\n"), data);
+    assert_eq!(at("[global]\nioengine=cpuio\n[cpu]\n[a]\nioengine=psync\ndirectory=/data\n"), data);
+    for within in [
+        "[a]\ndirectory=../target/sub\n",
+        "[a]\n",
+        "[cpu]\nioengine=cpuio\n",
+        "[a]\ndirectory=/work/target\n",
+    ] {
+        assert_eq!(at(within), None, "{within}");
+    }
+}

@@ -115,9 +115,19 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary direct=0,1 --rounds 0", GOOD, &["rounds is 0"]),
     wrong("run job.fio --vary direct=0,1 --rounds -3", GOOD, &["--rounds", "-3"]),
     wrong("run job.fio --vary direct=0,1 --max-rounds 1", GOOD, &["max_rounds is 1; write 4 to"]),
-    wrong("run job.fio --vary direct=0,1 --delta 0", GOOD, &["delta is 0"]),
+    wrong(
+        "run job.fio --vary direct=0,1 --delta 0",
+        GOOD,
+        &["delta: '0' is 0, and no difference is that small"],
+    ),
     wrong("run job.fio --vary direct=0,1 --delta -2%", GOOD, &["delta"]),
     wrong("run job.fio --vary direct=0,1 --delta nan", GOOD, &["'nan' is not a ratio"]),
+    wrong(
+        "run job.fio --vary direct=0,1 --delta p98=3%",
+        GOOD,
+        &["delta p98=…: no trial reports such a metric"],
+    ),
+    wrong("run job.fio --vary direct=0,1 --delta p99=0", GOOD, &["delta: 'p99=0' is 0"]),
     wrong("run job.fio --vary direct=0,1 --alpha 2", GOOD, &["'2' is 200%"]),
     wrong("run job.fio --vary direct=0,1 --time-budget 5parsecs", GOOD, &["'parsecs'", "is not a time unit"]),
     wrong(

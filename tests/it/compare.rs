@@ -312,7 +312,7 @@ fn wrong_flags() -> Vec<Case> {
         ),
         (&["--arm", "variant", "--value", "seconds", "--primary", "second"], "the nearest is 'seconds'"),
         (&["--arm", "variant", "--value", "seconds", "--delta", "2"], "write e.g. 2% or 0.02"),
-        (&["--arm", "variant", "--value", "seconds", "--delta", "0"], "must be a ratio above 0"),
+        (&["--arm", "variant", "--value", "seconds", "--delta", "0"], "no difference is that small"),
         (&["--arm", "variant", "--value", "seconds", "--alpha", "nan"], "not a ratio"),
         (&["--arm", "variant", "--value", "seconds", "--format", "yaml"], "'yaml' is not a report format"),
         (&["--arm", "variant", "--value", "seconds", "--fail-if", "sometimes"], "possible values"),

@@ -54,6 +54,7 @@ fn the_files_name_chooses_the_format() {
         ("report.md", "## randwrite.fio"),
         ("report.json", "{\"format\":\"assay-report\""),
         ("report.csv", "row.bs,"),
+        ("report.xml", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay\" "),
         ("report.txt", "randwrite.fio: direct=1 against direct=0\n"),
     ] {
         let output = report(directory.path(), &["run.json", "-o", file]);
@@ -81,12 +82,68 @@ fn a_condition_that_holds_is_exit_code_3() {
 }
 
 #[test]
+fn a_metric_may_have_a_smallest_difference_of_its_own() {
+    let directory = with_run();
+    let told = |args: &[&str]| {
+        let output = report(directory.path(), &[&["run.json"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout).replace('\u{a0}', " ")
+    };
+    let own = told(&["--delta", "3%,bw=90%"]);
+    assert!(own.contains("δ 3 % (bw: 90 %)") && !own.contains("by more than 2 %"), "{own}");
+    assert!(own.contains("no difference beyond 90 %") || own.contains("but by less than"), "{own}");
+    let csv = told(&["--delta", "3%,bw=90%", "--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let heads = rows.headers().unwrap().clone();
+    let at = |head: &str| heads.iter().position(|known| known == head).unwrap();
+    let (metric, delta) = (at("metric"), at("delta"));
+    let mut seen = [false; 2];
+    for row in rows.records().map(Result::unwrap) {
+        let is_own = row[metric].ends_with(".bw") || &row[metric] == "bw";
+        assert_eq!(&row[delta], if is_own { "0.9" } else { "0.03" }, "{}", &row[metric]);
+        seen[usize::from(is_own)] = true;
+    }
+    assert_eq!(seen, [true; 2], "both kinds were compared: {csv}");
+}
+
+#[test]
+fn several_runs_are_one_table_and_one_list_of_tests() {
+    let directory = with_run();
+    let (mut run, _) = fixtures::measured();
+    let factor = run.design.factors.iter_mut().find(|factor| factor.name == "bs").unwrap();
+    factor.name = "blk".to_owned();
+    std::fs::write(directory.path().join("other.json"), serde_json::to_vec(&run).unwrap()).unwrap();
+    let written = |format: &str| {
+        let output = report(directory.path(), &["run.json", "other.json", "--format", format]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let csv = written("csv");
+    assert!(csv.starts_with("row.bs,row.blk,job,metric,"), "{csv}");
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let (mut with_bs, mut with_blk) = (0, 0);
+    for row in rows.records().map(|row| row.expect("every line has all columns")) {
+        assert!(row[0].is_empty() != row[1].is_empty(), "{row:?}");
+        with_bs += usize::from(!row[0].is_empty());
+        with_blk += usize::from(!row[1].is_empty());
+    }
+    assert_eq!(with_bs, with_blk);
+    let junit = written("junit");
+    let read = roxmltree::Document::parse(&junit).unwrap();
+    let count = |name: &str| read.descendants().filter(|element| element.has_tag_name(name)).count();
+    assert_eq!((count("testsuite"), count("testcase") % 2), (2, 0), "{junit}");
+    assert!(count("failure") >= 2, "one row of each is slower: {junit}");
+}
+
+#[test]
 fn a_wrong_request_is_exit_code_2_with_a_hint() {
     let directory = with_run();
     for (args, message) in [
         (&["run.json", "--format", "yaml"][..], "'yaml' is not a report format"),
         (&["run.json", "--primary", "nothing"], "the run has no metric 'nothing'"),
         (&["run.json", "--compare", "fs"], "the run has no factor 'fs'"),
+        (&["run.json", "--delta", "2%,p98=9%"], "the run has no metric 'p98'"),
+        (&["run.json", "--delta", "2%,3%"], "a second one for all metrics"),
         (&["run.json", "--hide-below", "much"], "'much' is not a percentage"),
         (&["7"], "assay.db"),
         (&["missing.json"], "missing.json"),

@@ -235,6 +235,32 @@ fn an_export_leaves_files_out_where_it_is_asked_to() {
 }
 
 #[test]
+fn old_runs_are_deleted_by_age_and_name() {
+    let sandbox = runs(&["nightly", "nightly", "other"]);
+    in_store(
+        &sandbox,
+        "UPDATE run SET started_unix_ns = started_unix_ns - 100 * 86400 * 1000000000 WHERE id <> 2",
+    );
+    for wrong in
+        [&["--older-than", "90"][..], &["--older-than", "90d", "1"], &["--name", "nightly", "1"], &[]]
+    {
+        assert_eq!(sandbox.run(&[&["delete"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+    let none = sandbox.succeed(&["delete", "--older-than", "365d"]);
+    assert!(none.starts_with("no run is older than "), "{none}");
+    let dry = sandbox.succeed(&["delete", "--older-than", "90d", "--dry-run"]);
+    assert!(
+        dry.starts_with("would delete run 1 (nightly, ") && dry.contains("\nwould delete run 3 (other, "),
+        "{dry}"
+    );
+    let told = sandbox.succeed(&["delete", "--older-than", "90d", "--name", "nightly"]);
+    assert!(told.starts_with("deleted run 1 (nightly, ") && told.lines().count() == 1, "{told}");
+    let left = sandbox.succeed(&["list", "--json", "--state", "finished"]);
+    assert_eq!(left.lines().count(), 2, "{left}");
+    assert_eq!(sandbox.succeed(&["list", "--json", "--state", "unfinished"]), "");
+}
+
+#[test]
 fn a_run_whose_leftover_is_gone_can_be_deleted() {
     let sandbox = runs(&["before"]);
     let there = sandbox.path().join("there");

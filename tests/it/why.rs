@@ -93,7 +93,7 @@ fn text(fixture: &(Run, Analysis), format: Format, detail: Detail) -> String {
 }
 
 #[test]
-fn all_seven_formats_say_why() {
+fn all_formats_say_why() {
     let fixture = made_up();
     let lock = "waits for rwsem:W at ext4_buffered_write_iter";
     for format in Format::ALL {

@@ -73,8 +73,9 @@ fn draft(setting: &Setting, response: &Response, changes: &[At], held: &[At]) ->
     let mut draft = setting.start(&response.case());
     draft.comparison.n = response.n();
     draft.tried = response.n();
+    let delta = draft.comparison.delta;
     // The error of rounding is one step for a difference, two for a difference of two.
-    let steps = if changes.len() > 1 { response.steps.doubled(setting.stop.delta) } else { response.steps };
+    let steps = if changes.len() > 1 { response.steps.doubled(delta) } else { response.steps };
     draft.set_scale(Scale::Log, steps);
     if response.n() < FEWEST_ROUNDS {
         return draft.too_few(response.n());

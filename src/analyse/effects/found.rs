@@ -10,6 +10,8 @@ use crate::record::Metric;
 pub struct Effects {
     /// The metric; where rows are judged by different ones (`read.bw`, `write.bw`), its name has all of them.
     pub metric: Metric,
+    /// δ of the metric, as a ratio − 1.
+    pub delta: f64,
     /// The crossed factors: the compared one, then the others in the design's order.
     pub factors: Vec<String>,
     /// Rounds in which every cell has a value; the repeats of the smallest cell, where there are no rounds.

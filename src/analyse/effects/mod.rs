@@ -53,7 +53,9 @@ pub(super) fn effects(setting: &Setting, comparisons: &[Comparison]) -> Vec<Effe
         };
         mark_dependence(&mut effects);
         let factors = crossed.factors.iter().map(|factor| factor.name.clone()).collect();
-        Effects { metric: metric.clone(), factors, n, family, effects, shares, refused }
+        let of_response = |response: &Response| setting.layout.deltas[response.case().metric as usize];
+        let delta = response.as_ref().map_or(setting.stop.delta, of_response);
+        Effects { metric: metric.clone(), delta, factors, n, family, effects, shares, refused }
     });
     effects.collect()
 }

@@ -247,7 +247,7 @@ fn response<'a>(
     let exact = setting.table.metrics()[metric as usize].is_exact_count();
     let of_columns = columns.iter().map(|(cell, points)| {
         let tick = setting.tick_share(metric, [Some(*cell); 2]);
-        Steps::on(Scale::Log, unit, [points, points], tick, setting.stop.delta)
+        Steps::on(Scale::Log, unit, [points, points], tick, setting.layout.deltas[metric as usize])
     });
     let steps = if exact { Steps::default() } else { of_columns.fold(Steps::default(), Steps::larger) };
     Ok(Response { row, metric, steps, levels: crossed.levels(), rounds, samples })

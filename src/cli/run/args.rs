@@ -114,7 +114,7 @@ pub struct Args {
     /// Replace the file of --html whoever wrote it
     #[arg(long, requires = "html", help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) force: bool,
-    /// Report as text, lkml, mmtests, markdown, html, json or csv
+    /// Report as text, lkml, mmtests, markdown, html, json, csv or junit
     #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = REPORT)]
     pub(in crate::cli) format: Format,
     /// Exit code 3 if a deciding row is VERDICT

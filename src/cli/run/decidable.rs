@@ -13,6 +13,7 @@ use crate::plan::{MetricNames, Plan};
 /// A [`Failure`] with exit code 2: nothing could be judged.
 pub(super) fn check(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
     known_metric(experiment, plan)?;
+    known_deltas(experiment, plan)?;
     enough_operations(plan)?;
     one_meaning(plan)?;
     common_direction(plan)
@@ -28,6 +29,16 @@ fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
             "`assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has; SECTION:METRIC is one section's",
         )
     })
+}
+
+/// Refuses a smallest difference of metrics that no trial will report.
+fn known_deltas(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
+    let Some(names) = MetricNames::of(experiment, &plan.cells) else { return Ok(()) };
+    let unknown = plan.deltas.iter().find(|own| !names.may_have(|section, name| own.is_of(section, name)));
+    let Some(unknown) = unknown else { return Ok(()) };
+    Err(Failure::request(format!("delta {}=…: no trial reports such a metric", unknown.metric)).hint(
+        "a metric's name or a part of it: p99, clat_ns, write.bw, SECTION:p99; `assay metrics JOB.fio` lists what a job reports",
+    ))
 }
 
 /// Refuses a deciding quantile that no comparison could judge, however many rounds there are.

@@ -224,11 +224,11 @@ fn say_all(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()>
     let (wishes, options) = (wishes(args), options(args, args.format));
     match args.format {
         Format::Text => overview::write_head(ended, &wishes, &options, Some(store)),
-        format @ (Format::Json | Format::Html | Format::Markdown) => {
+        format @ (Format::Json | Format::Html | Format::Markdown | Format::Csv | Format::Junit) => {
             overview::write(ended, &wishes, &options, format, &Output::default(), Some(store)).map(drop)
         }
         // Each has been written when it ended.
-        Format::Lkml | Format::Mmtests | Format::Csv => Ok(()),
+        Format::Lkml | Format::Mmtests => Ok(()),
     }
 }
 

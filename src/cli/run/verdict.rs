@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::args::Args;
-use crate::analyse::{self, Analysis, Caveat, Comparison, Role, Verdict};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Gate, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
 use crate::cli::database::wrong;
-use crate::cli::fail_if::{fail_if, not_comparable, nothing_measured};
+use crate::cli::fail_if::{FailIf, fail_if, not_comparable, nothing_measured};
 use crate::cli::judge::judge;
 use crate::cli::output::Output;
 use crate::cli::report::{detail, write};
@@ -55,7 +55,7 @@ pub(super) fn print(
     let among = args.among.as_ref().filter(|among| among.has_others);
     match (among, args.format) {
         // All of them become one document.
-        (Some(_), Format::Json | Format::Html | Format::Markdown) => Ok(()),
+        (Some(_), Format::Json | Format::Html | Format::Markdown | Format::Csv | Format::Junit) => Ok(()),
         (Some(among), Format::Text) if among.together.sharing_alpha > 1 && !args.verbose => {
             let part = OverviewPart { name: &run.name, document: Some(document), failure: None };
             let colour = terminal::colours();
@@ -105,6 +105,7 @@ pub(super) fn options(args: &Args, format: Format) -> report::Options {
     report::Options {
         all_metrics: args.all_metrics,
         detail: detail(args.verbose, format),
+        gate: args.fail_if.map_or_else(Gate::default, FailIf::gate),
         ..report::Options::default()
     }
 }

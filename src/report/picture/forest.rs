@@ -80,14 +80,14 @@ impl Form {
 }
 
 /// The effects of these comparisons, each behind its label; `None` when no effect is a number.
-pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form: Form) -> Option<Picture> {
+pub(in crate::report) fn forest(rows: &[(&Comparison, String)], form: Form) -> Option<Picture> {
     let drawn: Vec<&(&Comparison, String)> = rows
         .iter()
         .filter(|(c, _)| shown_change(c) > -1.0 && shown_change(c).is_finite())
         .take(MOST)
         .collect();
     let first = drawn.first()?;
-    let frame = Frame::around(&drawn, delta, form);
+    let frame = Frame::around(&drawn, form);
     let height = TOP + frame.row() * drawn.len() as f64 + BOTTOM;
     let alike = |metric: &Metric| (metric.better, manner(metric, true).word, manner(metric, false).word);
     let same_words = drawn.iter().all(|(c, _)| alike(&c.metric) == alike(&first.0.metric));
@@ -103,10 +103,10 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
         drawn.iter().map(|(c, label)| format!("{label} {} {}", shown_words(c), interval_of(c))).collect();
     let label = format!("{title}: {}", words.join("; "));
     let svg = draw((form.width(), height), &title, &label, |area| {
+        frame.paint_bands(area, &drawn)?;
         frame.paint_axis(
             area,
             height,
-            delta,
             sides.as_ref().map(|(left, right)| (left.as_str(), right.as_str())),
         )?;
         for (at, (comparison, label)) in drawn.iter().enumerate() {
@@ -123,9 +123,9 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
         "nothing is proven before the last round, wherever an interval lies"
     };
     let mut caption = format!(
-        "Dot: the typical trial's change; bar: its interval. The shaded band is ±δ = {}: {meaning}. A hollow dot has no \
+        "Dot: the typical trial's change; bar: its interval. The shaded band is ±δ{}: {meaning}. A hollow dot has no \
          interval.",
-        plain_percent(delta)
+        deltas(&drawn)
     );
     if drawn.iter().filter_map(|(c, _)| c.effect).any(|i| frame.cuts(i.low) || frame.cuts(i.high)) {
         caption.push_str(
@@ -137,6 +137,16 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
     }
     // The section's heading already says what it is.
     Some(Picture { title: String::new(), caption, arms: Vec::new(), svg, narrow: None })
+}
+
+/// ` = 2 %`, or ` of each row, 2 to 10 %`.
+fn deltas(rows: &[&(&Comparison, String)]) -> String {
+    let all = || rows.iter().map(|(c, _)| c.delta);
+    let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    if least == most {
+        return format!(" = {}", plain_percent(most));
+    }
+    format!(" of each row, {} to {}", plain_percent(least), plain_percent(most))
 }
 
 /// Where effects go: the logarithm of the ratio, so that halving is as far as doubling.
@@ -163,7 +173,8 @@ fn reach(sure: &[f64], mut unsure: Vec<f64>) -> f64 {
 }
 
 impl Frame {
-    fn around(rows: &[&(&Comparison, String)], delta: f64, form: Form) -> Frame {
+    fn around(rows: &[&(&Comparison, String)], form: Form) -> Frame {
+        let delta = rows.iter().map(|(c, _)| c.delta).fold(0.0, f64::max);
         let longest = rows.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let widest = LONGEST_LABEL - LABEL_GAP;
         let beside = match form {
@@ -238,10 +249,21 @@ impl Frame {
         kept
     }
 
-    fn paint_axis(&self, area: &Area<'_>, height: f64, delta: f64, sides: Option<(&str, &str)>) -> Drawn {
+    /// Rows with one δ share a band.
+    fn paint_bands(&self, area: &Area<'_>, rows: &[&(&Comparison, String)]) -> Drawn {
+        let mut top = TOP;
+        for alike in rows.chunk_by(|(one, _), (other, _)| one.delta == other.delta) {
+            let (delta, bottom) = (alike[0].0.delta, top + self.row() * alike.len() as f64);
+            let low = 1.0 / (1.0 + delta) - 1.0;
+            let corners = [(self.x(low), px(top)), (self.x(delta), px(bottom))];
+            area.draw(&Rectangle::new(corners, BAND.filled()))?;
+            top = bottom;
+        }
+        Ok(())
+    }
+
+    fn paint_axis(&self, area: &Area<'_>, height: f64, sides: Option<(&str, &str)>) -> Drawn {
         let (top, bottom) = (px(TOP), px(height - BOTTOM));
-        let low = 1.0 / (1.0 + delta) - 1.0;
-        area.draw(&Rectangle::new([(self.x(low), top), (self.x(delta), bottom)], BAND.filled()))?;
         for tick in self.ticks() {
             let x = self.x(tick / 100.0);
             let style = if tick == 0.0 { line(AXIS, 1.5) } else { line(GRID, 1.0) };
@@ -330,13 +352,14 @@ mod tests {
     use crate::analyse::Verdict;
     use crate::report::picture::palette::hex;
     use crate::report::section_tests::made_up;
+    use crate::report::words::NBSP;
 
     #[test]
     fn on_a_phone_no_line_runs_through_the_words_of_a_row() {
         let c = made_up().1.comparisons.remove(0);
         let drawn = |label: &str, form| {
             let rows = [(&c, label.to_owned())];
-            forest(&rows, 0.02, form).unwrap().svg
+            forest(&rows, form).unwrap().svg
         };
         let (narrow, wide) = (drawn("bs=4k", Form::Narrow), drawn("bs=4k", Form::Wide));
         assert!(!wide.contains(&hex(PAPER)), "{wide}");
@@ -347,7 +370,7 @@ mod tests {
     fn on_a_phone_a_long_label_has_a_line_of_its_own() {
         let c = made_up().1.comparisons.remove(0);
         let label = "bs=4k fsync=0 rw=randwrite numjobs=16";
-        let svg = forest(&[(&c, label.to_owned())], 0.02, Form::Narrow).unwrap().svg;
+        let svg = forest(&[(&c, label.to_owned())], Form::Narrow).unwrap().svg;
         assert!(svg.contains(label), "{svg}");
     }
 
@@ -356,7 +379,7 @@ mod tests {
         let mut c = made_up().1.comparisons.remove(0);
         let mut drawn = |low: f64, high: f64| {
             c.effect = Some(Interval { estimate: 0.005, low, high });
-            let picture = forest(&[(&c, "row".to_owned())], 0.02, Form::Wide).unwrap();
+            let picture = forest(&[(&c, "row".to_owned())], Form::Wide).unwrap();
             // Ends and arrows are the lines of the bar's colour that are not along it: an arrow has three points.
             let points = |line: &str| {
                 Some(line.split("points=\"").nth(1)?.split('"').next()?.split_whitespace().count())
@@ -373,7 +396,7 @@ mod tests {
     fn a_long_label_is_whole_on_a_wide_page_too() {
         let c = made_up().1.comparisons.remove(0);
         let label = "does fs=btrfs against xfs depend on mount=noatime against default?";
-        let svg = forest(&[(&c, label.to_owned())], 0.02, Form::Wide).unwrap().svg;
+        let svg = forest(&[(&c, label.to_owned())], Form::Wide).unwrap().svg;
         assert!(svg.contains(label) && svg.contains(&hex(PAPER)), "{svg}");
     }
 
@@ -382,7 +405,7 @@ mod tests {
         let (known, mut wild) = (made_up().1.comparisons.remove(0), made_up().1.comparisons.remove(0));
         wild.effect = Some(Interval { estimate: 1e6, low: -0.999_99, high: 1e9 });
         wild.verdict = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
-        let drawn = |rows: &[(&Comparison, String)]| forest(rows, 0.02, Form::Wide).unwrap();
+        let drawn = |rows: &[(&Comparison, String)]| forest(rows, Form::Wide).unwrap();
         let alone = drawn(&[(&known, "row".to_owned())]).svg;
         let both = drawn(&[(&known, "row".to_owned()), (&wild, "wild".to_owned())]);
         let length = |svg: &str| {
@@ -433,11 +456,33 @@ mod tests {
     }
 
     #[test]
+    fn each_row_has_the_band_of_its_own_delta() {
+        let all = of_all_kinds();
+        let mut rows: Vec<(Comparison, String)> =
+            all.iter().take(3).map(|c| (c.clone(), "row".to_owned())).collect();
+        let drawn = |rows: &[(Comparison, String)]| {
+            let rows: Vec<(&Comparison, String)> = rows.iter().map(|(c, label)| (c, label.clone())).collect();
+            forest(&rows, Form::Wide).unwrap()
+        };
+        let bands = |picture: &Picture| {
+            let band = format!("fill=\"{}\"", hex(BAND));
+            picture.svg.lines().filter(|line| line.contains("<rect") && line.contains(&band)).count()
+        };
+        let one = drawn(&rows);
+        assert_eq!(bands(&one), 1);
+        assert!(one.caption.replace(NBSP, " ").contains("±δ = 2 %:"), "{}", one.caption);
+        rows[2].0.delta = 0.1;
+        let two = drawn(&rows);
+        assert_eq!(bands(&two), 2);
+        assert!(two.caption.replace(NBSP, " ").contains("±δ of each row, 2 % to 10 %:"), "{}", two.caption);
+    }
+
+    #[test]
     fn a_bar_and_its_colour_say_what_the_verdict_says() {
         let all = of_all_kinds();
         let [mut better, mut worse, mut same, mut unclear] = [0; 4];
         for comparison in &all {
-            let svg = forest(&[(comparison, "row".to_owned())], 0.02, Form::Wide).unwrap().svg;
+            let svg = forest(&[(comparison, "row".to_owned())], Form::Wide).unwrap().svg;
             let axis = format!("stroke=\"{}\"", hex(AXIS));
             let axis = svg.lines().find(|line| line.contains(&axis)).unwrap();
             let zero: i32 =

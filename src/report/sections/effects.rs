@@ -19,12 +19,12 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 /// All effects on one axis.
 fn drawn(document: &Document<'_>) -> Option<Drawings> {
-    Drawings::of(on_one_axis(&rows(document), document.analysis.delta).into_iter().collect(), true, 0)
+    Drawings::of(on_one_axis(&rows(document)).into_iter().collect(), true, 0)
 }
 
 /// A picture of these, also for a page as narrow as a phone.
-pub(in crate::report) fn on_one_axis(rows: &[(&Comparison, String)], delta: f64) -> Option<Picture> {
-    let drawn = |form| picture::forest(rows, delta, form);
+pub(in crate::report) fn on_one_axis(rows: &[(&Comparison, String)]) -> Option<Picture> {
+    let drawn = |form| picture::forest(rows, form);
     drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|narrow| narrow.svg), ..wide })
 }
 

@@ -14,22 +14,17 @@ pub(super) fn tables(analysis: &Analysis, detail: Detail) -> Vec<Table> {
     if detail == Detail::Screen {
         return Vec::new();
     }
-    analysis
-        .effects
-        .iter()
-        .filter(|effects| !effects.effects.is_empty())
-        .map(|effects| table(effects, analysis.delta))
-        .collect()
+    analysis.effects.iter().filter(|effects| !effects.effects.is_empty()).map(table).collect()
 }
 
-pub(super) fn table(effects: &Effects, delta: f64) -> Table {
+pub(super) fn table(effects: &Effects) -> Table {
     let with_p = effects.effects.iter().any(|effect| effect.p_adjusted.is_some());
     let values = ["change %", "interval"].into_iter().chain(with_p.then_some("adj. p"));
     let columns = Head::values(values).chain([Head::new("verdict", Of::Verdicts)]).collect();
     let row = |effect: &Effect| {
         let mut cells = vec![
             change_cell(effect.change, effect_decimals(effect.effect)),
-            interval_beside(delta, effect.effect),
+            interval_beside(effects.delta, effect.effect),
         ];
         if with_p {
             cells.push(effect.p_adjusted.map_or("-".to_owned(), p_value));

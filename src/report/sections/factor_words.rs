@@ -32,7 +32,7 @@ pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> V
         laws.any(|scaling| effect.of.iter().any(|change| change.factor == scaling.factor))
     };
     let depends = |wanted: bool| {
-        let of = move |effects| dependences(effects, analysis.delta, &|effect| counts(effect) == wanted);
+        let of = move |effects| dependences(effects, &|effect| counts(effect) == wanted);
         analysis.effects.iter().flat_map(of)
     };
     let mut lines: Vec<String> = depends(false).collect();
@@ -41,7 +41,7 @@ pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> V
     lines.extend(laws);
     let scale = lines.len() - depend;
     lines.extend(depends(true));
-    lines.extend(analysis.effects.iter().flat_map(|effects| main_effects(effects, analysis.delta)));
+    lines.extend(analysis.effects.iter().filter_map(main_effects));
     lines.extend(analysis.effects.iter().filter_map(|effects| same_everywhere(effects, analysis)));
     lines.extend(analysis.effects.iter().filter_map(shares));
     lines.extend(analysis.effects.iter().filter_map(undecided));
@@ -82,7 +82,7 @@ fn shorten(lines: &mut Vec<String>) -> bool {
 
 /// `write.bw: the effect of direct depends on bs, so neither has one alone; take bs out of it: direct=1 against 0 is −31.2 % at bs=4k
 /// and +21.0 % at bs=1m, which as ratios differ by +75.4 % [+70.1, +80.9]`: one sentence for each two factors, the largest dependence first.
-fn dependences(effects: &Effects, delta: f64, wanted: &dyn Fn(&Effect) -> bool) -> Vec<String> {
+fn dependences(effects: &Effects, wanted: &dyn Fn(&Effect) -> bool) -> Vec<String> {
     let mut pairs: Vec<Vec<&Effect>> = Vec::new();
     for effect in effects.effects.iter().filter(|effect| effect.of.len() == 2 && wanted(effect)) {
         let same = |known: &Effect| (0..2).all(|at| known.of[at].factor == effect.of[at].factor);
@@ -94,7 +94,7 @@ fn dependences(effects: &Effects, delta: f64, wanted: &dyn Fn(&Effect) -> bool) 
     let mut claimed: Vec<(&Effect, Vec<&Effect>)> =
         pairs.into_iter().filter_map(|pair| Some((largest_claimed(&pair)?, pair))).collect();
     claimed.sort_by(|(a, _), (b, _)| size(b).total_cmp(&size(a)));
-    claimed.iter().filter_map(|(most, pair)| dependence(effects, most, pair, delta)).collect()
+    claimed.iter().filter_map(|(most, pair)| dependence(effects, most, pair)).collect()
 }
 
 /// How far an effect is from none, on the log scale.
@@ -107,7 +107,8 @@ fn largest_claimed<'e>(effects: &[&'e Effect]) -> Option<&'e Effect> {
     claimed.max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect], delta: f64) -> Option<String> {
+fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect]) -> Option<String> {
+    let delta = effects.delta;
     let [first, second] = most.of.as_slice() else { return None };
     // The first factor's change that depends most, at every level of the second.
     let own = pair.iter().filter(|effect| effect.of[0] == *first);
@@ -152,7 +153,8 @@ fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect], delta: f64) ->
 }
 
 /// The main effects that are claimed of factors that depend on no other.
-fn main_effects(effects: &Effects, delta: f64) -> Option<String> {
+fn main_effects(effects: &Effects) -> Option<String> {
+    let delta = effects.delta;
     let alone = |effect: &&Effect| effect.of.len() == 1 && effect.depends_on.is_empty();
     let claimed: Vec<&Effect> =
         effects.effects.iter().filter(alone).filter(|effect| effect.is_claimed()).collect();
@@ -204,7 +206,7 @@ fn same_everywhere(effects: &Effects, analysis: &Analysis) -> Option<String> {
             metric(effects),
             analysis.factor,
             same.join(" and "),
-            plain_percent(analysis.delta)
+            plain_percent(effects.delta)
         )
     })
 }
@@ -336,6 +338,7 @@ mod tests {
         both.within = vec![within("4k", -0.312), within("1m", 0.21)];
         Effects {
             metric: metric(),
+            delta: 0.02,
             factors: ["direct", "bs", "sync"].map(str::to_owned).to_vec(),
             n: 10,
             family: 6,
@@ -375,12 +378,12 @@ mod tests {
         let analysis = analysis(vec![effects()]);
         let line = |lines: Vec<String>| plain(&lines.join("|"));
         assert_eq!(
-            line(dependences(&analysis.effects[0], 0.02, &|_| true)),
+            line(dependences(&analysis.effects[0], &|_| true)),
             "write.bw: the effect of direct depends on bs, so neither has one alone; bs taken out: direct=1 against 0 is −31.2 % at \
              bs=4k and +21.0 % at bs=1m, which as ratios differ by +75.4 % [+74.4, +76.4]"
         );
         assert_eq!(
-            line(main_effects(&analysis.effects[0], 0.02).into_iter().collect()),
+            line(main_effects(&analysis.effects[0]).into_iter().collect()),
             "write.bw, averaged over direct, bs: sync=dsync against none −20.0 % [−21.0, −19.0]"
         );
         assert_eq!(
@@ -392,7 +395,7 @@ mod tests {
             "write.bw from direct=0, bs=4k, sync=none to direct=1, bs=1m, sync=dsync: +100.0 %, of which direct +25.0 %, bs \
              +100.0 %, sync −20.0 % (Shapley's shares; as ratios they multiply)"
         );
-        let table = table(&analysis.effects[0], 0.02);
+        let table = table(&analysis.effects[0]);
         let words: Vec<&str> = table.rows.iter().map(|row| row.cells[3].as_str()).collect();
         assert_eq!(words, ["interacts", "worse by > δ", "interact", "independent"]);
     }

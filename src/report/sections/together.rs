@@ -23,10 +23,10 @@ pub(super) struct Shared<'c> {
 }
 
 /// The comparisons that share their words with another one, in the order in which they come.
-pub(super) fn shared<'c>(primary: &[&'c Comparison], names: &Names<'_>, delta: f64) -> Vec<Shared<'c>> {
+pub(super) fn shared<'c>(primary: &[&'c Comparison], names: &Names<'_>) -> Vec<Shared<'c>> {
     let mut all: Vec<Shared<'c>> = Vec::new();
     for comparison in primary {
-        let Some(claim) = claim(comparison, names, delta).filter(|_| stands_in_a_range(comparison)) else {
+        let Some(claim) = claim(comparison, names).filter(|_| stands_in_a_range(comparison)) else {
             continue;
         };
         match all.iter_mut().find(|shared| shared.claim == claim && is_alike(shared.members[0], comparison)) {
@@ -174,7 +174,7 @@ mod tests {
     fn told(comparisons: &[Comparison]) -> Vec<String> {
         let primary: Vec<&Comparison> = comparisons.iter().collect();
         let names = Names::of_factor("cache");
-        let all = shared(&primary, &names, 0.02);
+        let all = shared(&primary, &names);
         all.iter().map(|one| one.sentence(&primary, &names).replace(NBSP, " ")).collect()
     }
 

@@ -29,19 +29,19 @@ const EMULATED: &str = " (in an emulated processor)";
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
-    let Material { run, analysis, options, names, primary, footnotes, .. } = material;
+    let Material { run, options, names, primary, footnotes, .. } = material;
     let told: Vec<Sentence> = primary
         .iter()
         .map(|c| Sentence {
             tone: tone(&c.verdict),
             word: verdict_word(c),
-            text: sentence(c, names, analysis.delta),
+            text: sentence(c, names),
             notes: footnotes.of(c, names),
         })
         .collect();
     let mut each = headlines(primary, &told, &[], names);
     let is_told_together = primary.len() > MOST_APART && options.detail < Detail::All;
-    let shared = if is_told_together { shared(primary, names, analysis.delta) } else { Vec::new() };
+    let shared = if is_told_together { shared(primary, names) } else { Vec::new() };
     let withheld = (!shared.is_empty()).then_some(Block::Withheld("a sentence for each comparison"));
     let mut sentences = each.clone();
     if !shared.is_empty() {
@@ -118,7 +118,7 @@ fn json(document: &Document<'_>) -> String {
     let comparisons = document.analysis.comparisons.iter().enumerate();
     let part = |(comparison, c): (usize, &Comparison)| VerdictPart {
         comparison,
-        sentence: printable(&sentence(c, &names, document.analysis.delta)),
+        sentence: printable(&sentence(c, &names)),
         tone: tone(&c.verdict).name(),
         caveats: c.caveats.iter().map(|caveat| printable(&caveat_text(caveat, Some(c), &names))).collect(),
     };
