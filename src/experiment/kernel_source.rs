@@ -3,12 +3,18 @@
 //! Enters: `key = value` pairs, as for guests. Leaves: one [`KernelSource`]. Whether a file is a patch, and whether it applies, is not known
 //! here.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::guest_settings::NEWEST;
 use crate::catalog::{OWN_PATCH, own_patch, own_patches};
+use crate::sys::regular_file;
+
+/// Quilt's list of the patches of a directory.
+const SERIES: &str = "series";
+/// A longer list is none.
+const MOST_SERIES: u64 = 1 << 20;
 
 /// Keys of these settings, which are among those of a guest.
 pub const SOURCE_KEYS: [&str; 4] = ["source", "rev", "patch", "config"];
@@ -112,7 +118,7 @@ fn source(value: &str, base: &Path) -> Result<(PathBuf, Option<String>), String>
     }
 }
 
-/// `a.patch+b.patch`; a file that has a plus in its name may stand alone.
+/// `a.patch+b.patch`; a file that has a plus in its name may stand alone, and a directory is a series.
 fn patches(value: &str, base: &Path) -> Result<Vec<PathBuf>, String> {
     let whole = base.join(value);
     if whole.is_file() {
@@ -122,10 +128,13 @@ fn patches(value: &str, base: &Path) -> Result<Vec<PathBuf>, String> {
         let name = name.trim();
         let path = base.join(name);
         if path.is_file() {
-            return Ok(path);
+            return Ok(vec![path]);
         }
         if own_patch(name).is_some() {
-            return Ok(PathBuf::from(name));
+            return Ok(vec![PathBuf::from(name)]);
+        }
+        if path.is_dir() {
+            return series(&path).map_err(|why| format!("patch={value}: {why}"));
         }
         if name.starts_with(OWN_PATCH) {
             let known: Vec<String> = own_patches().collect();
@@ -134,9 +143,47 @@ fn patches(value: &str, base: &Path) -> Result<Vec<PathBuf>, String> {
                 known.join(", ")
             ));
         }
-        Err(format!("patch={value}: there is no file {name}; write none, FILE or FILE+FILE"))
+        Err(format!("patch={value}: there is no file {name}; write none, FILE, FILE+FILE or a directory"))
     };
-    value.split('+').map(one).collect()
+    let all = value.split('+').map(one).collect::<Result<Vec<_>, String>>()?;
+    Ok(all.concat())
+}
+
+/// The patches of a directory in the order in which its `series` (quilt's) names them, or of their names, as `git format-patch -o` numbers
+/// them; the letter before them is none.
+fn series(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let listed = directory.join(SERIES);
+    let mut all: Vec<PathBuf> = Vec::new();
+    if listed.is_file() {
+        let wrong = |error| format!("cannot read {}: {error}", listed.display());
+        let text = regular_file::read(&listed, MOST_SERIES).map_err(wrong)?;
+        for line in String::from_utf8_lossy(&text).lines() {
+            // Behind the name may stand options of patch(1).
+            let name = line.split('#').next().unwrap_or_default().split_whitespace().next();
+            let Some(name) = name else { continue };
+            let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+            let path = directory.join(name);
+            if !is_below || !path.is_file() {
+                return Err(format!("{} names {name}, which is no file below it", listed.display()));
+            }
+            all.push(path);
+        }
+    } else {
+        let wrong = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+        for entry in std::fs::read_dir(directory).map_err(wrong)? {
+            let path = entry.map_err(wrong)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_patch = name.ends_with(".patch") || name.ends_with(".diff");
+            if is_patch && !name.contains("-cover-letter.") && path.is_file() {
+                all.push(path);
+            }
+        }
+        all.sort();
+    }
+    if all.is_empty() {
+        return Err(format!("{} has no .patch", directory.display()));
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -169,6 +216,24 @@ mod tests {
         assert_eq!(built.patches, [PathBuf::from("assay:dio-append"), base.join("a.patch")]);
         built.set("patch", "none", base).unwrap();
         assert!(built.patches.is_empty());
+        let mail = base.join("mail");
+        std::fs::create_dir(&mail).unwrap();
+        let message = built.set("patch", "mail/", base).unwrap_err();
+        assert!(message.contains("mail/ has no .patch"), "{message}");
+        for name in ["0002-b.patch", "0001-a.patch", "0000-cover-letter.patch", "notes.txt"] {
+            std::fs::write(mail.join(name), "x").unwrap();
+        }
+        built.set("patch", "mail+a.patch", base).unwrap();
+        assert_eq!(
+            built.patches,
+            [mail.join("0001-a.patch"), mail.join("0002-b.patch"), base.join("a.patch")]
+        );
+        std::fs::write(mail.join("series"), "# order\n0002-b.patch -p1\n\n0001-a.patch # first\n").unwrap();
+        built.set("patch", "mail", base).unwrap();
+        assert_eq!(built.patches, [mail.join("0002-b.patch"), mail.join("0001-a.patch")]);
+        std::fs::write(mail.join("series"), "../a.patch\n").unwrap();
+        let message = built.set("patch", "mail", base).unwrap_err();
+        assert!(message.contains("series names ../a.patch, which is no file below it"), "{message}");
         for (key, value, expected) in [
             ("source", "nothing", "no such file or directory"),
             ("source", "nothing@v1", "no such file or directory"),

@@ -43,7 +43,7 @@ pub(super) fn name_kernels(levels: &mut [Level]) {
 }
 
 fn file_name(path: &str) -> &str {
-    path.trim().rsplit('/').next().unwrap_or(path)
+    path.trim().trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 /// `6.1.0-50-amd64` of `k/linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb` and of `/boot/vmlinuz-6.1.0-50-amd64`.

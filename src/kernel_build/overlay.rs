@@ -39,7 +39,7 @@ impl Overlay {
         }
         let mut fuzzy = Vec::new();
         for patch in all {
-            let hunks = patch.apply(place.path(), &source.name(), false)?.into_iter();
+            let hunks = patch.apply(place.path(), &source.name())?.into_iter();
             fuzzy.extend(hunks.map(|hunk| format!("{}: {hunk}", patch.name())));
         }
         Ok(Overlay { place, _lock: lock, touched, fuzzy })

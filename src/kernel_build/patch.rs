@@ -82,17 +82,11 @@ impl Patch {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Applies it in a tree that belongs to assay; with `try_only` it is only looked whether it can be. Leaves the hunks that went in
-    /// where lines around them differ.
+    /// Applies it in a tree that belongs to assay. Leaves the hunks that went in where lines around them differ.
     ///
     /// # Errors
     /// [`BuildError::DoesNotApply`] with the hunk.
-    pub(super) fn apply(
-        &self,
-        tree: &Path,
-        source_name: &str,
-        try_only: bool,
-    ) -> Result<Vec<String>, BuildError> {
+    pub(super) fn apply(&self, tree: &Path, source_name: &str) -> Result<Vec<String>, BuildError> {
         let mut command = clean_command("patch");
         // -u: what looks like a script of ed is none.
         command
@@ -100,9 +94,6 @@ impl Patch {
                 "-u", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--fuzz=2", "-r", "-", "-d",
             ])
             .arg(tree);
-        if try_only {
-            command.arg("--dry-run");
-        }
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
                 |_| BuildError::NoTools { what: vec!["patch"], packages: vec!["patch".to_owned()] },
@@ -147,7 +138,7 @@ fn fuzzy_hunks(said: &str) -> Vec<String> {
 
 /// The file that patch(1) says it goes on with.
 fn named_file(line: &str) -> Option<&str> {
-    line.strip_prefix("checking file ").or_else(|| line.strip_prefix("patching file "))
+    line.strip_prefix("patching file ")
 }
 
 /// `hunk #2 fails at line 1040 of fs/f2fs/file.c` of what patch(1) says.
@@ -396,9 +387,24 @@ mod tests {
         for (name, text) in [("fs/f2fs/file.c", "one\ntwo\nthree\n"), ("xy.sh", "x\n"), ("gone.c", "")] {
             super::super::tree::put(tree.path(), name, Some((text.as_bytes(), false))).unwrap();
         }
-        of(&all).unwrap().apply(tree.path(), "linux", false).unwrap();
+        of(&all).unwrap().apply(tree.path(), "linux").unwrap();
         assert!(super::super::tree::is_executable(&tree.path().join("xy.sh")));
         assert!(tree.path().join("new.c").is_file() && !tree.path().join("gone.c").exists());
+    }
+
+    #[test]
+    fn a_mailbox_with_several_patches_of_one_file_applies_in_order() {
+        let mail = |number: u32, before: &str, after: &str| {
+            format!(
+                "From 0123456789abcdef Mon Sep 17 00:00:00 2001\nSubject: [PATCH {number}/2] x\n\n---\n x | 2 +-\n\n\
+                 diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n 1\n-{before}\n+{after}\n 3\n--\n2.39\n\n"
+            )
+        };
+        let patch = of(&format!("{}{}", mail(1, "2", "two"), mail(2, "two", "TWO"))).unwrap();
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::write(tree.path().join("x"), "1\n2\n3\n").unwrap();
+        assert!(patch.apply(tree.path(), "linux").unwrap().is_empty());
+        assert_eq!(std::fs::read_to_string(tree.path().join("x")).unwrap(), "1\nTWO\n3\n");
     }
 
     #[test]
@@ -440,22 +446,20 @@ mod tests {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, "one\ntwo\nthree\n").unwrap();
         let patch = of(ONE).unwrap();
-        patch.apply(tree.path(), "linux", true).unwrap();
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\ntwo\nthree\n", "only tried");
-        patch.apply(tree.path(), "linux", false).unwrap();
+        patch.apply(tree.path(), "linux").unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\nzwei\nthree\n");
-        let again = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
+        let again = patch.apply(tree.path(), "linux").unwrap_err().to_string();
         assert_eq!(again, "x/mine.patch does not apply to linux: fs/f2fs/file.c has this change already");
         std::fs::write(&file, "1\n2\n3\n").unwrap();
-        let failed = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
+        let failed = patch.apply(tree.path(), "linux").unwrap_err().to_string();
         assert_eq!(failed, "x/mine.patch does not apply to linux: hunk #1 fails at line 1 of fs/f2fs/file.c");
         std::fs::write(&file, "new\none\ntwo\nthree\n").unwrap();
-        assert!(patch.apply(tree.path(), "linux", true).unwrap().is_empty(), "an offset is no doubt");
+        assert!(patch.apply(tree.path(), "linux").unwrap().is_empty(), "an offset is no doubt");
         std::fs::write(&file, "0\n1\ntwo\nthree\n").unwrap();
-        let fuzzy = patch.apply(tree.path(), "linux", true).unwrap();
+        let fuzzy = patch.apply(tree.path(), "linux").unwrap();
         assert_eq!(fuzzy, ["hunk #1 at line 2 of fs/f2fs/file.c"]);
         std::fs::remove_file(&file).unwrap();
-        let gone = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
+        let gone = patch.apply(tree.path(), "linux").unwrap_err().to_string();
         assert!(gone.ends_with("there is no a/fs/f2fs/file.c"), "{gone}");
         assert_eq!(std::fs::read_dir(tree.path().join("fs/f2fs")).unwrap().count(), 0, "no .rej, no .orig");
     }
