@@ -245,17 +245,15 @@ fn legend(out: &mut String, document: &Document<'_>, shown: &[&Comparison], page
     }
     let has = |of: fn(&Verdict) -> bool| shown.iter().any(|c| of(&c.verdict));
     let delta = match document.analysis.deltas.is_empty() {
-        true => plain_percent(document.analysis.delta),
-        false => "its metric's".to_owned(),
+        true => format!("{} (delta)", plain_percent(document.analysis.delta)),
+        false => "the delta of its metric".to_owned(),
     };
     if has(is_beyond_delta) {
-        let text =
-            format!("!  all of that interval lies beyond {delta} (delta): a difference larger than that");
+        let text = format!("!  all of that interval lies beyond {delta}: a difference larger than that");
         page.words(out, &text, "", "   ");
     }
     if has(|verdict| matches!(verdict, Verdict::NoDifference { .. })) {
-        let text =
-            format!("=  all of that interval lies within {delta} (delta): no difference larger than that");
+        let text = format!("=  all of that interval lies within {delta}: no difference larger than that");
         page.words(out, &text, "", "   ");
     }
     let has_few = |c: &Comparison| c.so_far().is_none() && c.method == Method::ChangeOnly && !is_too_short(c);

@@ -19,7 +19,18 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 /// All effects on one axis.
 fn drawn(document: &Document<'_>) -> Option<Drawings> {
-    Drawings::of(on_one_axis(&rows(document)).into_iter().collect(), true, 0)
+    Drawings::of(on_one_axis(&with_metrics(rows(document))).into_iter().collect(), true, 0)
+}
+
+/// The same with its metric behind each label, where several decide.
+fn with_metrics(mut rows: Vec<(&Comparison, String)>) -> Vec<(&Comparison, String)> {
+    if rows.windows(2).any(|two| two[0].0.metric.name != two[1].0.metric.name) {
+        for (c, label) in &mut rows {
+            label.push_str(" · ");
+            label.push_str(&c.metric.name);
+        }
+    }
+    rows
 }
 
 /// A picture of these, also for a page as narrow as a phone.
@@ -49,4 +60,23 @@ pub(in crate::report) fn rows<'d>(document: &'d Document<'_>) -> Vec<(&'d Compar
             (c, label)
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::section_tests::made_up;
+
+    #[test]
+    fn where_several_metrics_decide_a_row_says_which() {
+        let (_, analysis) = made_up();
+        let mut two = [analysis.comparisons[0].clone(), analysis.comparisons[0].clone()];
+        let labels = |two: &[Comparison]| -> Vec<String> {
+            let rows = two.iter().map(|c| (c, "off".to_owned())).collect();
+            with_metrics(rows).into_iter().map(|(_, label)| label).collect()
+        };
+        assert_eq!(labels(&two), ["off", "off"]);
+        two[1].metric.name = "iops".to_owned();
+        assert_eq!(labels(&two), ["off · bw", "off · iops"]);
+    }
 }
