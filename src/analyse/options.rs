@@ -134,11 +134,6 @@ impl Options {
             check_deciding(primary, run)?;
         }
         let metrics = metrics_of(run);
-        let is_of_none = |own: &&MetricDelta| !metrics.iter().any(|m| own.is_of(&m.job, &m.name));
-        if let Some(own) = self.delta.of_metrics.iter().find(is_of_none) {
-            let advice = advice(&own.metric, &metrics);
-            return Err(OptionsError::Metric { asked: own.metric.clone(), advice });
-        }
         let unknown = |asked: &&String| metrics.iter().all(|m| !names(asked, &m.name));
         match self.metrics.iter().find(unknown) {
             Some(asked) => {
@@ -146,6 +141,19 @@ impl Options {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether the run has a metric for every smallest difference that is of some metrics only. Of several runs one may have it and another
+    /// one not.
+    ///
+    /// # Errors
+    /// [`OptionsError::Metric`] of the first that has none.
+    pub fn check_deltas(&self, run: &Run) -> Result<(), OptionsError> {
+        let metrics = metrics_of(run);
+        let is_of_none = |own: &&MetricDelta| !metrics.iter().any(|m| own.is_of(&m.job, &m.name));
+        let Some(own) = self.delta.of_metrics.iter().find(is_of_none) else { return Ok(()) };
+        let advice = advice(&own.metric, &metrics);
+        Err(OptionsError::Metric { asked: own.metric.clone(), advice })
     }
 
     /// Index of the compared factor.
@@ -256,8 +264,10 @@ mod tests {
         assert!(with(Options { metrics: vec!["wri".to_owned()], ..Options::default() }).is_err());
         let delta = |said: Deltas| with(Options { delta: said, ..Options::default() });
         assert!(delta(Deltas { others: Some(0.0), of_metrics: Vec::new() }).is_err());
-        assert_eq!(delta("bw=5%".parse().unwrap()), Ok(()));
-        let unknown = delta("p98=5%".parse().unwrap()).unwrap_err();
+        let named =
+            |said: &str| Options { delta: said.parse().unwrap(), ..Options::default() }.check_deltas(&run);
+        assert_eq!(named("bw=5%"), Ok(()));
+        let unknown = named("p98=5%").unwrap_err();
         assert!(unknown.to_string().starts_with("the run has no metric 'p98'"), "{unknown}");
         assert!(with(Options { alpha: Some(f64::NAN), ..Options::default() }).is_err());
     }

@@ -142,7 +142,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let asked = args.primary.as_ref().and(run.design.primary.as_deref());
     check_primary(asked, &analyse::metrics_of(&run))?;
-    wishes.check(&run).map_err(|error| {
+    wishes.check(&run).and_then(|()| wishes.check_deltas(&run)).map_err(|error| {
         Failure::request(error).hint(
             "--delta 2% is the smallest difference that matters, --alpha 5% the chance of a false claim",
         )

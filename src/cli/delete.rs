@@ -3,6 +3,7 @@
 //! Runs are named by number only, so that no name that a new run shares and no `latest` takes another one than was meant; or by their age,
 //! for a store that grows every night. A number is never used again.
 
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use crate::record::RunState;
 use crate::run::now_unix_ns;
 use crate::store::{RunSummary, Shrunk, Store};
 use crate::sys::terminal::{tell, visible_line};
-use crate::units::{counted, parse_duration_s, pretty_duration};
+use crate::units::counted;
 
 /// Options of `assay delete`.
 #[derive(clap::Args, Debug)]
@@ -22,11 +23,11 @@ pub struct Args {
     /// Numbers of runs, as `assay list` shows them; 3-10 are those from 3 to 10 that there are
     #[arg(value_name = "N|N-N", required_unless_present = "older_than", conflicts_with = "older_than", value_parser = numbers)]
     runs: Vec<Numbers>,
-    /// All runs begun longer ago, e.g. 90d; what cannot be deleted stays and is named
+    /// All runs begun longer ago, e.g. 90d, 52w or 2y, but probes; what cannot be deleted stays and is named
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Age>,
-    /// With --older-than: only runs of this name
-    #[arg(long, value_name = "NAME", requires = "older_than", conflicts_with = "runs")]
+    /// With --older-than: only runs of this name, or of all below one: nightly/
+    #[arg(long, value_name = "NAME|NAME/", requires = "older_than", conflicts_with = "runs")]
     name: Option<String>,
     /// Only say which runs would be deleted
     #[arg(long)]
@@ -35,20 +36,19 @@ pub struct Args {
     database: Database,
 }
 
-/// Deletes the runs, or none of them when one cannot be deleted.
+/// Deletes the runs; of those that were named none when one cannot be deleted, of old ones those that can.
 ///
 /// # Errors
 /// A run that is not there, that is being executed, or that has left something behind.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = args.database.open_existing()?;
+    let store = if args.dry_run { args.database.read()? } else { args.database.open_existing()? };
     let known = store.list().map_err(|error| wrong(&error))?;
     let mut out = crate::sys::terminal::out();
     let doomed = match args.older_than {
         Some(age) => {
-            let old = old(age, args.name.as_deref(), &known);
+            let old = old(age, args.name.as_deref(), &known)?;
             if old.is_empty() {
-                let of = args.name.as_ref().map_or_else(String::new, |name| format!(" called '{name}'"));
-                writeln!(out, "no run{of} is older than {}", pretty_duration(age.0))?;
+                writeln!(out, "no such run is older than {age}")?;
             }
             those_that_may(&store, old)?
         }
@@ -60,8 +60,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             writeln!(out, "would delete {about}")?;
             continue;
         }
-        store.delete_run(run.id, &owner).map_err(|error| wrong(&error))?;
-        writeln!(out, "deleted {about}")?;
+        match store.delete_run(run.id, &owner) {
+            Ok(()) => writeln!(out, "deleted {about}")?,
+            Err(error) if args.older_than.is_some() => tell(&format!("run {} stays: {error}", run.id)),
+            Err(error) => return Err(wrong(&error).into()),
+        }
     }
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -98,30 +101,66 @@ fn those_that_may<'k>(store: &Store, old: Vec<&'k RunSummary>) -> Result<Vec<Doo
         let owner = store.owner(run.id).map_err(|error| wrong(&error))?;
         match may_be_deleted(store, run.id, &owner) {
             Ok(()) => doomed.push((run, owner)),
-            Err(stays) => tell(&format!("run {} stays: {stays}", run.id)),
+            Err(stays) => {
+                let hint = stays.hinted().map_or_else(String::new, |hint| format!(" ({hint})"));
+                tell(&format!("run {} stays: {stays}{hint}", run.id));
+            }
         }
     }
     Ok(doomed)
 }
 
-/// Runs that were begun longer ago.
-fn old<'k>(age: Age, name: Option<&str>, known: &'k [RunSummary]) -> Vec<&'k RunSummary> {
-    let age_ns = (age.0 * 1e9) as u64;
-    let end = now_unix_ns().saturating_sub(age_ns);
-    let is_meant = |run: &&RunSummary| run.started_unix_ns < end && name.is_none_or(|name| run.name == name);
-    known.iter().filter(is_meant).collect()
+/// Runs that were begun longer ago, as far as it is known when. Later reports take their limits from a probe, which has no name of its
+/// own.
+///
+/// # Errors
+/// No run has the name.
+fn old<'k>(age: Age, name: Option<&str>, known: &'k [RunSummary]) -> Result<Vec<&'k RunSummary>, Failure> {
+    let is_called = |run: &RunSummary| match name {
+        Some(prefix) if prefix.ends_with('/') => run.name.starts_with(prefix),
+        Some(name) => run.name == name,
+        None => !run.is_probe(),
+    };
+    if let Some(name) = name.filter(|_| !known.iter().any(is_called)) {
+        let below = format!("{name}/");
+        let hint = match known.iter().any(|run| run.name.starts_with(&below)) {
+            true => format!("did you mean {below}, which means all names below it?"),
+            false => "`assay list` shows the names".to_owned(),
+        };
+        return Err(Failure::request(format!("no run is called '{name}'")).hint(hint));
+    }
+    let end = now_unix_ns().saturating_sub(age.seconds().saturating_mul(1_000_000_000));
+    let is_old = |run: &&RunSummary| run.started_unix_ns > 0 && run.started_unix_ns < end;
+    Ok(known.iter().filter(is_old).filter(|run| is_called(run)).collect())
 }
 
-/// Seconds since a run was begun.
-#[derive(Clone, Copy, Debug)]
-struct Age(f64);
+/// How long ago a run was begun, in whole days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Age(u64);
 
-/// A bare number would be of hours to one reader and of days to another.
-fn age(text: &str) -> Result<Age, String> {
-    if text.trim().parse::<f64>().is_ok() {
-        return Err(format!("'{text}' has no unit; write e.g. 90d"));
+impl Age {
+    fn seconds(self) -> u64 {
+        self.0.saturating_mul(86_400)
     }
-    parse_duration_s(text, 1.0).map(Age)
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&counted(self.0, "day"))
+    }
+}
+
+/// Days, weeks or years: an `m` would be minutes to one reader and months to another.
+fn age(text: &str) -> Result<Age, String> {
+    let wrong = || format!("'{text}' is no age; write e.g. 90d, 52w or 2y");
+    let number = text.strip_suffix(['d', 'w', 'y']).ok_or_else(wrong)?;
+    let days = match text.chars().last() {
+        Some('w') => 7,
+        Some('y') => 365,
+        _ => 1,
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    if number == 0 { Err(wrong()) } else { Ok(Age(number.saturating_mul(days))) }
 }
 
 /// What became of the room that the deleted runs had, where it is much.

@@ -232,6 +232,11 @@ fn of_name(
         let there = counted(whole as u64, "finished run");
         let left =
             if whole > runs.len() { format!(", of which {} is left", runs.len()) } else { String::new() };
+        let below = format!("{name}/");
+        if whole == 0 && store.list().is_ok_and(|all| all.iter().any(|run| run.name.starts_with(&below))) {
+            return Err(Failure::request(format!("no finished run is called '{name}'"))
+                .hint(format!("did you mean {below}, which means all names below it?")));
+        }
         return Err(Failure::request(format!("a history needs two runs; '{name}' has {there}{left}")).hint(
             "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
         ));
@@ -259,6 +264,9 @@ fn of_name(
         ..analyse::Options::default()
     };
     wishes.check(&run).map_err(Failure::request)?;
+    if sharing == 1 {
+        wishes.check_deltas(&run).map_err(Failure::request)?;
+    }
     let analysis = analyse::analyse(&run, &wishes);
     let history = History::of(&analysis, sharing);
     if history.series.is_empty() {
@@ -352,7 +360,13 @@ fn judged_otherwise(args: &Args, ways: &[Way]) -> Option<&'static str> {
     if args.primary.is_none() && pairs.clone().any(|two| two[0].0 != two[1].0) {
         return Some("--primary");
     }
-    (args.delta.is_none() && pairs.any(|two| two[0].1 != two[1].1)).then_some("--delta")
+    let said = args.delta.as_ref();
+    let is_open = |two: &[Way]| match said {
+        None => two[0].1 != two[1].1,
+        // One for some metrics alone leaves open what holds for the others.
+        Some(deltas) => deltas.others.is_none() && two[0].1.0 != two[1].1.0,
+    };
+    pairs.any(is_open).then_some("--delta")
 }
 
 /// What ended by its own rule and has values.

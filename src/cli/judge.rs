@@ -34,7 +34,9 @@ pub(super) fn watched_run_of(store: &Store, run: &Run) -> Option<Run> {
 /// What is wished, in the run's own names.
 pub(super) fn fitted(wishes: &analyse::Options, run: &Run) -> analyse::Options {
     let primary = wishes.primary.as_ref().map(|primary| import::primary_of(run, primary));
-    analyse::Options { primary, ..wishes.clone() }
+    let mut delta = wishes.delta.clone();
+    delta.of_metrics.iter_mut().for_each(|own| own.metric = import::primary_of(run, &own.metric));
+    analyse::Options { primary, delta, ..wishes.clone() }
 }
 
 /// Analyses a run, with the noise floor where the store has an A/A run of the same host and job, and with limits where it has a probe.

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut out = terminal::out_as(Form::Json);
         for run in &runs {
             let line = serde_json::json!({
-                "run": run.id, "name": run.name, "state": run.state, "started_unix_ns": run.started_unix_ns,
+                "run": run.id, "name": run.name, "state": other_user::state(&store, run.id, run.state), "started_unix_ns": run.started_unix_ns,
                 "engine": run.engine, "trials": run.trials, "rounds": run.rounds, "factor": run.factor,
                 "arms": run.arms, "aa": run.aa, "probe": run.is_probe(), "explains": explained(run, &all),
                 "bisects": run.bisects,

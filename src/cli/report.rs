@@ -121,7 +121,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if runs.len() > 1 {
         return several(args, runs, &wishes, &options, store.as_ref());
     }
-    let (_, run) = runs.remove(0);
+    let (name, run) = runs.remove(0);
+    fitted(&wishes, &run).check_deltas(&run).map_err(|error| {
+        Failure::request(error).hint(format!("`assay show {name}` lists what the run has"))
+    })?;
     let analysis = judge(&run, &wishes, store.as_ref());
     let watched = store.as_ref().and_then(|store| watched_run_of(store, &run));
     let document = Document::explained(&run, &analysis, watched.as_ref(), &options);

@@ -55,7 +55,7 @@ impl Place {
         let path = job.elsewhere_than(&self.directory)?;
         let device = settings.device.as_ref().filter(|_| !settings.is_in_memory());
         let on = device.map(|device| format!(" on {device}")).unwrap_or_default();
-        let hint = "take directory= and filename=/… out of the job: its files go onto the target; a relative name stays below it";
+        let hint = "take directory=, opendir= and filename=/… out of the job: its files go onto the target; a relative name stays below it";
         let problem = format!(
             "the job's files are at {}, so that none would lie on the {} that is made{on}",
             path.display(),

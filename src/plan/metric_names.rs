@@ -10,7 +10,7 @@ use std::path::Path;
 use super::cell_spec::CellSpec;
 use super::observed_names::observed;
 use crate::catalog::{
-    EngineKind, MetricPattern, Runs, forms_of, includes_a_ramp, metrics_of_tracepoint, server_of,
+    EngineKind, MetricDelta, MetricPattern, Runs, forms_of, includes_a_ramp, metrics_of_tracepoint, server_of,
 };
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
@@ -145,10 +145,18 @@ impl MetricNames {
         deciding_metrics(primary, known).into_iter().try_for_each(|(section, name)| self.one(section, name))
     }
 
-    /// Whether trials may report a metric of which `wanted` says yes, by its section and name.
-    pub fn may_have(&self, wanted: impl Fn(&str, &str) -> bool) -> bool {
-        let not_all = self.open || self.hooks || self.any_latency;
-        not_all || self.iter().any(|(section, name)| wanted(section, name) || wanted("", name))
+    /// Whether trials may report a metric with this smallest difference.
+    #[must_use]
+    pub fn may_have(&self, own: &MetricDelta) -> bool {
+        let name = own.metric.rsplit(':').next().unwrap_or_default();
+        let is_percentile = |name: &str| {
+            let number = name.rsplit_once(".p").map_or(name.strip_prefix('p'), |(_, number)| Some(number));
+            number.is_some_and(|number| number.parse::<f64>().is_ok())
+        };
+        self.open
+            || (self.hooks && (name.starts_with(OF_HOOKS) || format!("{name}.") == OF_HOOKS))
+            || (self.any_latency && is_percentile(name))
+            || self.iter().any(|(section, name)| own.is_of(section, name))
     }
 
     /// A wish for the only section is one for the trial: its results have no section. The phases of a tool are sections, however few there are.

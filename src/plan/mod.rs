@@ -108,10 +108,13 @@ impl Plan {
             };
             experiment.factors.iter().map(labels).collect()
         };
-        let asked = experiment.primary.as_ref().map(|asked| {
-            let names = MetricNames::of(experiment, &cells);
-            names.map_or_else(|| asked.clone(), |names| names.without_the_only_section(asked))
-        });
+        let names = MetricNames::of(experiment, &cells);
+        let in_results = |asked: &String| {
+            names.as_ref().map_or_else(|| asked.clone(), |names| names.without_the_only_section(asked))
+        };
+        let asked = experiment.primary.as_ref().map(in_results);
+        let own = |own: &MetricDelta| MetricDelta { metric: in_results(&own.metric), ..*own };
+        let deltas = experiment.deltas.iter().map(own).collect();
         let primary = asked.or_else(|| deciding::primary(&cells));
         let (paced, direct) = (deciding::paced(&cells), deciding::direct(&cells));
         let lead_in = leads_in(experiment, &cells);
@@ -121,7 +124,7 @@ impl Plan {
             compare: if experiment.aa { 0 } else { experiment.compare },
             cells,
             stop: experiment.stop,
-            deltas: experiment.deltas.clone(),
+            deltas,
             aa: experiment.aa,
             lead_in,
             primary,

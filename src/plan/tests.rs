@@ -461,3 +461,16 @@ fn a_job_with_files_elsewhere_does_not_measure_what_is_made() {
     let device = plan("[a]\nsize=1m\ndirectory=/data\n", &["scheduler=none,bfq"]).map(|_| ());
     assert!(device.is_ok(), "nothing is made: {device:?}");
 }
+
+#[test]
+fn a_smallest_difference_of_the_only_section_is_one_of_the_trial() {
+    let own = |job: &str| {
+        let delta = Some("3%,w:p99=10%,bw=5%".to_owned());
+        let line = CommandLine { delta, ..vary(&["bs=4k,8k"]) };
+        let plan = Plan::new(&experiment(job, &line), 1, Path::new("/"), "own").unwrap();
+        (plan.stop.delta, plan.deltas.into_iter().map(|own| (own.metric, own.delta)).collect::<Vec<_>>())
+    };
+    let named = |metric: &str| vec![(metric.to_owned(), 0.1), ("bw".to_owned(), 0.05)];
+    assert_eq!(own("[w]\nsize=1m\n"), (0.03, named("p99")));
+    assert_eq!(own("[w]\nsize=1m\n[x]\nsize=1m\n"), (0.03, named("w:p99")));
+}

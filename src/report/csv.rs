@@ -18,7 +18,7 @@ const HEADS: [&str; 35] = [
     "candidate_failed",
 ];
 /// Heads behind all others.
-const LAST: [&str; 3] = ["difference", "difference_low", "difference_high"];
+const LAST: [&str; 5] = ["difference", "difference_low", "difference_high", "name", "factor"];
 
 /// Writes all comparisons, whatever was asked to be hidden.
 pub(super) fn render(document: &Document<'_>, raw: bool) -> String {
@@ -50,6 +50,7 @@ pub(super) fn of_several(documents: &[&Document<'_>], raw: bool) -> String {
             };
             let record = factors.iter().map(level).chain(record(document, comparison));
             let record = record.chain(of_sections.iter().map(text)).chain(difference(comparison));
+            let record = record.chain([document.run.name.clone(), document.analysis.factor.clone()]);
             let _ = writer.write_record(record.map(cell));
         }
     }

@@ -14,7 +14,8 @@ use super::layout::{one_line, printable};
 use super::section::Block;
 use super::verdict_words::{sentence, verdict_word};
 use super::words::Names;
-use crate::analyse::{Comparison, Gate, Role, Verdict};
+use crate::analyse::{Comparison, Role, Verdict};
+use crate::record::{Run, RunState};
 
 /// Its first lines, by which a file is known for one of assay's.
 pub(super) const BEGINNING: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay\"";
@@ -24,16 +25,36 @@ pub(super) fn render(document: &Document<'_>) -> String {
     of_several(&[(&document.run.name, Some(document), None)])
 }
 
-/// Those of several runs: what each is called, its report, and why it failed.
+/// Those of several runs: what each is called where it has no report, its report, and why it failed.
 pub(super) fn of_several(runs: &[(&str, Option<&Document<'_>>, Option<&str>)]) -> String {
-    let suites: Vec<Suite> =
-        runs.iter().map(|(name, document, why)| Suite::of(name, *document, *why)).collect();
+    let mut suites: Vec<Suite> = Vec::new();
+    for (name, document, why) in runs {
+        // Numbers, by which runs are asked for, are others every night.
+        let name = plain(document.map_or(name, |document| &document.run.name));
+        let number = document.and_then(|document| document.run.id);
+        let is_taken = suites.iter().any(|suite| suite.run == name);
+        let title = match number.filter(|_| is_taken) {
+            Some(number) => format!("{name} (run {number})"),
+            None => name.clone(),
+        };
+        suites.push(Suite::of(name, &title, *document, *why));
+    }
     let mut all = Counts::default();
     suites.iter().for_each(|suite| all.add(suite.counts));
     let mut out = format!("{BEGINNING}{}>\n", all.attributes());
     suites.iter().for_each(|suite| out.push_str(&suite.text));
     out.push_str("</testsuites>\n");
     out
+}
+
+/// Why a run is an error, whatever its comparisons say; one that came to its end is none for trials that failed.
+fn not_ended<'w>(run: &Run, why: Option<&'w str>) -> Option<&'w str> {
+    match run.state {
+        RunState::Finished => why.filter(|_| run.failures().next().is_none()),
+        RunState::Interrupted => why.or(Some("interrupted")),
+        RunState::Running => why.or(Some("it is not finished")),
+        RunState::Failed => why.or(Some("it did not come to its end")),
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -64,39 +85,39 @@ impl Counts {
 
 /// One run.
 struct Suite {
+    run: String,
     counts: Counts,
     text: String,
 }
 
 impl Suite {
-    fn of(name: &str, document: Option<&Document<'_>>, why: Option<&str>) -> Suite {
-        let mut suite = Suite { counts: Counts::default(), text: String::new() };
-        let name = plain(name);
+    fn of(run: String, title: &str, document: Option<&Document<'_>>, why: Option<&str>) -> Suite {
+        let mut suite = Suite { run, counts: Counts::default(), text: String::new() };
         let mut timestamp = String::new();
         if let Some(document) = document {
             let elapsed = document.run.trials.iter().map(|trial| trial.elapsed_s);
             suite.counts.elapsed_s = elapsed.filter(|seconds| seconds.is_finite()).sum();
             timestamp = began(document);
             for comparison in of_role(document.analysis, Role::Primary) {
-                suite.case(&name, comparison, document);
+                suite.case(comparison, document);
             }
         }
-        if let Some(why) = why {
-            suite.failed(&name, "run", why);
+        if let Some(why) = document.map_or(why, |document| not_ended(document.run, why)) {
+            suite.failed("run", why);
         } else if suite.counts.tests == 0 {
-            suite.failed(&name, "run", "nothing was compared");
+            suite.failed("run", "nothing was compared");
         }
         let attributes = suite.counts.attributes();
         suite.text = format!(
             "  <testsuite name=\"{}\"{attributes}{timestamp}>\n{}  </testsuite>\n",
-            attribute(&name),
+            attribute(title),
             suite.text
         );
         suite
     }
 
-    fn case(&mut self, run: &str, comparison: &Comparison, document: &Document<'_>) {
-        let (names, gate) = (document.names(), document.options.gate);
+    fn case(&mut self, comparison: &Comparison, document: &Document<'_>) {
+        let names = document.names();
         let said = plain(&sentence(comparison, &names));
         let of_sections = document.blocks().into_iter().filter_map(|block| match block {
             Block::Column { head, cell } => Some((*head, cell(document, comparison))),
@@ -106,7 +127,7 @@ impl Suite {
         let told = told.map(|(head, text)| plain(&format!("{head}: {text}")));
         let all: Vec<String> = std::iter::once(said.clone()).chain(told).collect();
         let all = all.join("\n");
-        let within = match outcome(comparison, gate) {
+        let within = match outcome(comparison, document) {
             Case::Passed => format!("<system-out>{}</system-out>", encode_text(&all)),
             Case::Failed => {
                 self.counts.failures += 1;
@@ -123,21 +144,21 @@ impl Suite {
                 with_message("skipped", &said, &all)
             }
         };
-        self.push(run, &case_name(comparison, &names), &within);
+        self.push(&case_name(comparison, &names), &within);
     }
 
-    fn failed(&mut self, run: &str, case: &str, why: &str) {
+    fn failed(&mut self, case: &str, why: &str) {
         self.counts.errors += 1;
-        self.push(run, case, &format!("<error message=\"{}\"/>", attribute(&plain(why))));
+        self.push(case, &format!("<error message=\"{}\"/>", attribute(&plain(why))));
     }
 
-    fn push(&mut self, run: &str, case: &str, within: &str) {
+    fn push(&mut self, case: &str, within: &str) {
         self.counts.tests += 1;
         // Writing to a String cannot fail.
         let _ = writeln!(
             self.text,
             "    <testcase classname=\"{}\" name=\"{}\">\n      {within}\n    </testcase>",
-            attribute(run),
+            attribute(&self.run),
             attribute(case)
         );
     }
@@ -155,10 +176,14 @@ enum Case {
     Skipped,
 }
 
-fn outcome(comparison: &Comparison, gate: Gate) -> Case {
+fn outcome(comparison: &Comparison, document: &Document<'_>) -> Case {
+    let is_one_sided = (comparison.baseline.n == 0) != (comparison.candidate.n == 0);
     match &comparison.verdict {
-        _ if gate.holds_for(comparison) => Case::Failed,
+        // What differs between a job and itself is the machine's.
+        _ if document.run.aa => Case::Passed,
+        _ if document.options.gate.holds_for(comparison) => Case::Failed,
         Verdict::NotComparable => Case::Error,
+        Verdict::NotMeasured(_) if is_one_sided => Case::Error,
         Verdict::Undecided { .. }
         | Verdict::SoFar { .. }
         | Verdict::TooFew { .. }
@@ -193,15 +218,16 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::super::section_tests::made_up;
     use super::*;
-    use crate::analyse::Gated;
+    use crate::analyse::{Gate, Gated};
     use crate::report::Options;
 
     /// Name and attributes of all elements of a case, and the whole text.
     fn written(verdict: Verdict, gate: Gate, why: Option<&str>) -> (Vec<String>, String) {
-        let (run, mut analysis) = made_up();
+        let (mut run, mut analysis) = made_up();
+        run.name = "a <b> & \"c\" \u{1b}".to_owned();
         analysis.comparisons[0].verdict = verdict;
         let document = Document::build(&run, &analysis, &Options { gate, ..Options::default() });
-        let text = of_several(&[("a <b> & \"c\" \u{1b}", Some(&document), why)]);
+        let text = of_several(&[("7", Some(&document), why)]);
         let read = roxmltree::Document::parse(&text).unwrap();
         let elements = read.descendants().filter(roxmltree::Node::is_element);
         (elements.map(|element| element.tag_name().name().to_owned()).collect(), text)
@@ -223,6 +249,10 @@ mod tests {
             (undecided(), strict, "failure"),
             (Verdict::NotComparable, usual, "error"),
             (Verdict::TooFew { n: 3 }, usual, "skipped"),
+            (Verdict::SoFar { rounds: 3, of: 9 }, strict, "skipped"),
+            (Verdict::NotMeasured("x".to_owned()), usual, "skipped"),
+            (Verdict::Slower { beyond_delta: true }, Gate { of: None, ..strict }, "system-out"),
+            (Verdict::Slower { beyond_delta: false }, Gate { however_little: true, ..usual }, "failure"),
         ] {
             let (elements, text) = written(verdict, gate, None);
             assert_eq!(elements, ["testsuites", "testsuite", "testcase", element], "{text}");
@@ -250,5 +280,37 @@ mod tests {
             ("2".to_owned(), "10.000".to_owned())
         );
         assert!(text.starts_with(BEGINNING), "{text}");
+    }
+
+    #[test]
+    fn what_did_not_end_is_an_error_and_what_ended_is_none_for_one_trial() {
+        let (run, analysis) = made_up();
+        let elements = |run: &Run, analysis: &crate::analyse::Analysis, why: Option<&str>| {
+            let document = Document::build(run, analysis, &Options::default());
+            let text = of_several(&[("7", Some(&document), why), ("8", Some(&document), None)]);
+            assert!(
+                text.contains("<testsuite name=\"r (run 7)\"") && !text.contains("classname=\"7"),
+                "{text}"
+            );
+            text.matches("<error ").count()
+        };
+        assert_eq!(elements(&run, &analysis, None), 0);
+        assert_eq!(elements(&run, &analysis, Some("not run with the others")), 1);
+        let mut broken = run.clone();
+        (broken.trials[0].attempt, broken.trials[0].status) =
+            (1, crate::record::Status::failed(crate::record::FailureKind::Passing, "x"));
+        assert_eq!(elements(&broken, &analysis, Some("some trials failed")), 0);
+        broken.state = RunState::Interrupted;
+        assert_eq!(elements(&broken, &analysis, None), 2);
+        let mut one_sided = analysis.clone();
+        one_sided.comparisons[0].candidate.n = 0;
+        one_sided.comparisons[0].verdict = Verdict::NotMeasured("no trial worked".to_owned());
+        assert_eq!(elements(&run, &one_sided, None), 2);
+        let mut same = run.clone();
+        same.aa = true;
+        let mut claimed = analysis.clone();
+        claimed.comparisons[0].verdict = Verdict::Slower { beyond_delta: true };
+        let document = Document::build(&same, &claimed, &Options::default());
+        assert!(!render(&document).contains("<failure"), "what differs between a job and itself");
     }
 }

@@ -79,7 +79,7 @@ fn a_new_section_is_shown_by_all_seven_formats() {
              else is known of it.\n\n| fact | value |\n| :-- | :-- |\n| moon | full |\n\nit says:\n\n```\na verse\n```\n",
         ),
         (Format::Json, ",\"wolf\":\"r: cache=off against cache=on\","),
-        (Format::Csv, "caveats,howls,difference,difference_low,difference_high\n"),
+        (Format::Csv, "caveats,howls,difference,difference_low,difference_high,name,factor\n"),
         (
             Format::Html,
             "<section>\n<h2>The wolf</h2>\n<ul class=\"notes\">\n<li>seen in <code>dm_table</code></li>\n</ul>\n<p>heard at \
@@ -90,7 +90,7 @@ fn a_new_section_is_shown_by_all_seven_formats() {
         let text = written(vec![unheard_of()], format);
         assert!(text.contains(shown), "{format}: {shown:?} is not in\n{text}");
     }
-    assert!(written(vec![unheard_of()], Format::Csv).contains(",of off,,,\n"));
+    assert!(written(vec![unheard_of()], Format::Csv).contains(",of off,,,,r,cache\n"));
 }
 
 #[test]

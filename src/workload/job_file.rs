@@ -279,18 +279,20 @@ impl JobFile {
             let set = section.settings.iter().filter(|setting| setting.canonical() == option);
             set.filter_map(|setting| setting.value.clone()).collect()
         };
-        let (mut directory_above, mut names_above, mut engine_above, mut found) =
-            (None, Vec::new(), None, None);
+        let directory = &without_parents(directory);
+        let (mut directory_above, mut engine_above, mut found) = (None, None, None);
+        let (mut names_above, mut opened_above) = (Vec::new(), Vec::new());
         for section in &self.sections {
-            let in_directory = of(section, "directory")
-                .pop()
-                .or(of(section, "opendir").pop())
-                .or_else(|| directory_above.clone());
+            let in_directory = of(section, "directory").pop().or_else(|| directory_above.clone());
             // fio adds up the names of all lines.
-            let named: Vec<String> = names_above.iter().cloned().chain(of(section, "filename")).collect();
+            let all = |above: &[String], option| -> Vec<String> {
+                above.iter().cloned().chain(of(section, option)).collect()
+            };
+            let (named, opened) = (all(&names_above, "filename"), all(&opened_above, "opendir"));
             let engine = of(section, "ioengine").pop().or_else(|| engine_above.clone());
             if section.is_global() {
-                (directory_above, names_above, engine_above) = (in_directory, named, engine);
+                (directory_above, engine_above) = (in_directory, engine);
+                (names_above, opened_above) = (named, opened);
                 continue;
             }
             if engine.is_some_and(|engine| WITHOUT_FILES.contains(&engine.as_str())) {
@@ -298,7 +300,8 @@ impl JobFile {
             }
             // Names are below the directory, where there is one.
             let named = in_directory.map_or(named, |directory| vec![directory]);
-            let parts: Vec<PathBuf> = named.iter().filter_map(|text| paths(text).ok()).flatten().collect();
+            let named = named.iter().chain(&opened);
+            let parts: Vec<PathBuf> = named.filter_map(|text| paths(text).ok()).flatten().collect();
             let is_within = |part: &PathBuf| without_parents(&directory.join(part)).starts_with(directory);
             if parts.iter().any(is_within) {
                 return None;

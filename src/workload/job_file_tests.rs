@@ -128,7 +128,10 @@ fn files_elsewhere_are_found_behind_parents_and_beside_jobs_without_files() {
         "[a]\n",
         "[cpu]\nioengine=cpuio\n",
         "[a]\ndirectory=/work/target\n",
+        "[a]\nopendir=/data\nfilename=f\n",
     ] {
         assert_eq!(at(within), None, "{within}");
     }
+    let job = JobFile::parse("[a]\nfilename=f\n", "j.fio", Path::new("/")).unwrap();
+    assert_eq!(job.elsewhere_than(Path::new("/work/x/../target")), None, "a place may be written so, too");
 }

@@ -148,6 +148,27 @@ fn a_poisson_process_has_its_rate_and_repeats_with_the_seed() {
 }
 
 #[test]
+fn a_job_that_falls_behind_its_rate_is_told_with_its_share() {
+    let told = |rate: u32, method: &str| {
+        let (_base, work) = work();
+        let job = format!(
+            "[w]\nrw=write\nbs=4k\nsize=1m\ntime_based\nruntime=500ms\nrate_iops={rate}\nioengine={method}\n"
+        );
+        let notes = done(EngineKind::Native, &job, work.path()).notes;
+        notes.into_iter().map(|note| note.text).find(|text| text.contains("its rate is more than it can do"))
+    };
+    // One I/O in 5 ns is more than any processor does.
+    for method in ["psync", "null", "io_uring"] {
+        let note = told(200_000_000, method).unwrap_or_else(|| panic!("nothing is said of {method}"));
+        assert!(note.starts_with("job w: ") && note.contains(" % of it"), "{note}");
+    }
+    unless_spoiled(|| {
+        let kept = told(200, "psync");
+        expect(kept.is_none(), || kept.clone().unwrap_or_default())
+    });
+}
+
+#[test]
 fn pauses_are_in_no_latency() {
     // The rate asks for I/Os within the pauses, the queue would hold them meanwhile.
     for method in

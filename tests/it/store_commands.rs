@@ -236,28 +236,36 @@ fn an_export_leaves_files_out_where_it_is_asked_to() {
 
 #[test]
 fn old_runs_are_deleted_by_age_and_name() {
-    let sandbox = runs(&["nightly", "nightly", "other"]);
+    let sandbox = runs(&["nightly/a", "nightly/a", "other"]);
     in_store(
         &sandbox,
         "UPDATE run SET started_unix_ns = started_unix_ns - 100 * 86400 * 1000000000 WHERE id <> 2",
     );
-    for wrong in
-        [&["--older-than", "90"][..], &["--older-than", "90d", "1"], &["--name", "nightly", "1"], &[]]
+    for wrong in [&["--older-than", "90"][..], &["--older-than", "90d", "1"], &["--name", "other", "1"], &[]]
     {
         assert_eq!(sandbox.run(&[&["delete"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
     }
-    let none = sandbox.succeed(&["delete", "--older-than", "365d"]);
-    assert!(none.starts_with("no run is older than "), "{none}");
+    for wrong in ["6m", "6M", "0d", "1h", "d", "-3d"] {
+        assert_eq!(sandbox.run(&["delete", "--older-than", wrong]).status.code(), Some(2), "{wrong}");
+    }
+    assert_eq!(sandbox.succeed(&["delete", "--older-than", "1y"]), "no such run is older than 365 days\n");
+    let night = errors(&sandbox.run(&["delete", "--older-than", "90d", "--name", "night"]));
+    assert!(night.contains("no run is called 'night'"), "{night}");
     let dry = sandbox.succeed(&["delete", "--older-than", "90d", "--dry-run"]);
     assert!(
-        dry.starts_with("would delete run 1 (nightly, ") && dry.contains("\nwould delete run 3 (other, "),
+        dry.starts_with("would delete run 1 (nightly/a, ") && dry.contains("\nwould delete run 3 (other, "),
         "{dry}"
     );
-    let told = sandbox.succeed(&["delete", "--older-than", "90d", "--name", "nightly"]);
-    assert!(told.starts_with("deleted run 1 (nightly, ") && told.lines().count() == 1, "{told}");
+    let slash = errors(&sandbox.run(&["delete", "--older-than", "90d", "--name", "nightly"]));
+    assert!(slash.contains("did you mean nightly/"), "{slash}");
+    let told = sandbox.succeed(&["delete", "--older-than", "12w", "--name", "nightly/"]);
+    assert!(told.starts_with("deleted run 1 (nightly/a, ") && told.lines().count() == 1, "{told}");
     let left = sandbox.succeed(&["list", "--json", "--state", "finished"]);
     assert_eq!(left.lines().count(), 2, "{left}");
     assert_eq!(sandbox.succeed(&["list", "--json", "--state", "unfinished"]), "");
+    in_store(&sandbox, "UPDATE run SET state = '\"running\"' WHERE id = 2");
+    let killed = sandbox.succeed(&["list", "--json", "--state", "unfinished"]);
+    assert!(killed.contains("\"run\":2,") && killed.contains("\"state\":\"unfinished\""), "{killed}");
 }
 
 #[test]

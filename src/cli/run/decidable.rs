@@ -11,9 +11,12 @@ use crate::plan::{MetricNames, Plan};
 ///
 /// # Errors
 /// A [`Failure`] with exit code 2: nothing could be judged.
-pub(super) fn check(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
+pub(super) fn check(experiment: &Experiment, plan: &Plan, among_others: bool) -> Result<(), Failure> {
     known_metric(experiment, plan)?;
-    known_deltas(experiment, plan)?;
+    // Of several jobs one may have the metric and another one not.
+    if !among_others {
+        known_deltas(experiment, plan)?;
+    }
     enough_operations(plan)?;
     one_meaning(plan)?;
     common_direction(plan)
@@ -34,7 +37,7 @@ fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
 /// Refuses a smallest difference of metrics that no trial will report.
 fn known_deltas(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
     let Some(names) = MetricNames::of(experiment, &plan.cells) else { return Ok(()) };
-    let unknown = plan.deltas.iter().find(|own| !names.may_have(|section, name| own.is_of(section, name)));
+    let unknown = experiment.deltas.iter().find(|own| !names.may_have(own));
     let Some(unknown) = unknown else { return Ok(()) };
     Err(Failure::request(format!("delta {}=…: no trial reports such a metric", unknown.metric)).hint(
         "a metric's name or a part of it: p99, clat_ns, write.bw, SECTION:p99; `assay metrics JOB.fio` lists what a job reports",
@@ -44,6 +47,15 @@ fn known_deltas(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
 /// Refuses a deciding quantile that no comparison could judge, however many rounds there are.
 fn enough_operations(plan: &Plan) -> Result<(), Failure> {
     let Some(few) = plan.too_few_operations() else { return Ok(()) };
+    if few.most == 0 {
+        let said = format!(
+            "primary {}: in each comparison one of the two arms has none of these operations",
+            few.metric
+        );
+        return Err(
+            Failure::request(said).hint("choose a metric that both arms have, as runtime or a bandwidth")
+        );
+    }
     let said = format!(
         "primary {}: it needs {} operations a trial, and a trial has at most {}",
         few.metric, few.needed, few.most

@@ -159,7 +159,7 @@ impl Prepared {
             trust: args.trust,
         };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        decidable::check(&experiment, &plan)?;
+        decidable::check(&experiment, &plan, args.among.as_ref().is_some_and(|among| among.has_others))?;
         let engines = probe(&plan)?;
         let design = record::Design {
             failures: args.failures.rule(),

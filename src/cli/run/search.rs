@@ -48,6 +48,13 @@ impl Search {
             }
         };
         let mut experiment = args.experiment(&source, &[])?;
+        if let Some(own) = experiment.deltas.first() {
+            return Err(Failure::request(format!(
+                "delta {}=…: a search has one metric that decides",
+                own.metric
+            ))
+            .hint("write one for all, e.g. delta = \"2%\""));
+        }
         if let Some(varied) = experiment.factors.iter().find(|factor| factor.name != FACTOR) {
             return Err(Failure::request(format!("{} varies {} itself", experiment.name, varied.name))
                 .hint("a search varies the step alone: take the factor out of the experiment file"));

@@ -22,6 +22,11 @@ use super::{affinity, numa_memory, opened};
 use crate::record::{Direction, LatencyHistogram, LatencyKind, Note};
 use crate::workload::{Instance, IoMethod, Job};
 
+/// A job that did less of its rate has not kept it.
+const KEPT: f64 = 0.95;
+/// Less behind is made up for.
+const FAR_BEHIND_NS: u64 = 10_000_000;
+
 /// Everything of an instance but its method and what is in flight.
 pub(super) struct Running<'j> {
     pub(super) job: &'j Job,
@@ -153,10 +158,26 @@ impl<'j> Running<'j> {
             self.notes.push(told.into());
         }
         self.elapsed_ns = now_ns.saturating_sub(self.meter.since_ns);
+        self.notes.extend(self.behind_its_rate(now_ns).map(Note::from));
         self.usage = Usage::now().since(self.usage);
         self.waits = self.wait_counts.now().since(self.waits);
         let unlogged = self.io_log.as_ref().and_then(|log| log.write().err());
         failure.or(unlogged)
+    }
+
+    /// That the job fell behind its rate and stayed there, if it did.
+    fn behind_its_rate(&self, now_ns: u64) -> Option<String> {
+        let is_known = self.job.rate.is_limited() && self.intended_ns != WHENEVER;
+        let behind_ns = now_ns.checked_sub(self.intended_ns).filter(|_| is_known)?;
+        let kept = 1.0 - behind_ns as f64 / self.elapsed_ns.max(1) as f64;
+        (behind_ns > FAR_BEHIND_NS && kept < KEPT).then(|| {
+            format!(
+                "job {}: its rate is more than it can do: it did {:.0} % of it, so that lat_ns, which counts from the time an I/O was \
+                 due, is the longer the longer the job runs",
+                self.job.name,
+                kept.max(0.0) * 100.0
+            )
+        })
     }
 
     /// Why nothing was transferred, although nobody ended it.

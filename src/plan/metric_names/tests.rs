@@ -15,6 +15,23 @@ fn names(job: &str, engine: &str) -> Option<MetricNames> {
 }
 
 #[test]
+fn a_smallest_difference_is_of_a_metric_that_may_be_reported() {
+    let may = |job: &str, engine: &str, metric: &str| {
+        let own = MetricDelta { metric: metric.to_owned(), delta: 0.1 };
+        names(job, engine).unwrap().may_have(&own)
+    };
+    for metric in ["p99", "wal:p99", "clat_ns", "write.bw", "runtime", "wal:write.clat_ns.p99"] {
+        assert!(may(JOB, "native", metric), "{metric}");
+    }
+    for metric in ["p98", "nobody:p99", "scan:write", "hook.x"] {
+        assert!(!may(JOB, "native", metric), "{metric}");
+    }
+    let chosen = JOB.replace("size=1m", "size=1m\npercentile_list=98");
+    assert!(may(&chosen, "fio", "p98") && may(&chosen, "fio", "wal:write.clat_ns.p98.5"));
+    assert!(!may(&chosen, "fio", "q98"));
+}
+
+#[test]
 fn an_only_section_is_the_trial() {
     let only = names("[w]\nrw=write\nsize=1m\n", "native").unwrap();
     for primary in ["w:write.clat_ns.p99", "write.clat_ns.p99"] {
