@@ -155,7 +155,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         hide_below_pct: args.hide_below,
         all_metrics: args.all_metrics,
         detail: super::report::detail(args.verbose, format),
-        gate: args.fail_if.map_or_else(analyse::Gate::default, FailIf::gate),
+        gate: args.fail_if.map(FailIf::gate),
         ..report::Options::default()
     };
     let document = Document::build(&run, &analysis, &report_options);

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use super::Failure;
 use super::database::{Database, wrong};
+use super::named_run::meant_below;
 use super::other_user::{self, UNFINISHED};
 use crate::record::RunState;
 use crate::run::now_unix_ns;
@@ -122,11 +123,7 @@ fn old<'k>(age: Age, name: Option<&str>, known: &'k [RunSummary]) -> Result<Vec<
         None => !run.is_probe(),
     };
     if let Some(name) = name.filter(|_| !known.iter().any(is_called)) {
-        let below = format!("{name}/");
-        let hint = match known.iter().any(|run| run.name.starts_with(&below)) {
-            true => format!("did you mean {below}, which means all names below it?"),
-            false => "`assay list` shows the names".to_owned(),
-        };
+        let hint = meant_below(name, known).unwrap_or_else(|| "`assay list` shows the names".to_owned());
         return Err(Failure::request(format!("no run is called '{name}'")).hint(hint));
     }
     let end = now_unix_ns().saturating_sub(age.seconds().saturating_mul(1_000_000_000));

@@ -7,7 +7,7 @@ use super::compare::check_primary;
 use super::database::{Database, wrong};
 use super::fail_if::{FailIf, HOLDS};
 use super::failure::{number_of, report_error};
-use super::named_run::{is_prefix, no_name_below};
+use super::named_run::{is_prefix, meant_below, no_name_below};
 use super::output::Output;
 use super::report::format_of;
 use super::{Failure, local_time};
@@ -232,10 +232,9 @@ fn of_name(
         let there = counted(whole as u64, "finished run");
         let left =
             if whole > runs.len() { format!(", of which {} is left", runs.len()) } else { String::new() };
-        let below = format!("{name}/");
-        if whole == 0 && store.list().is_ok_and(|all| all.iter().any(|run| run.name.starts_with(&below))) {
-            return Err(Failure::request(format!("no finished run is called '{name}'"))
-                .hint(format!("did you mean {below}, which means all names below it?")));
+        let all = store.list().map_err(|error| wrong(&error))?;
+        if let Some(hint) = meant_below(name, &all).filter(|_| whole == 0) {
+            return Err(Failure::request(format!("no finished run is called '{name}'")).hint(hint));
         }
         return Err(Failure::request(format!("a history needs two runs; '{name}' has {there}{left}")).hint(
             "assay run … --name NAME gives runs one name; assay history lists the names; assay list all runs",
@@ -247,7 +246,8 @@ fn of_name(
     let mut arm = |run: &RunSummary| {
         let loaded = store.load_run(run.id).map_err(|error| wrong(&error))?;
         let stop = &loaded.design.stop;
-        ways.push((loaded.design.primary.clone(), (stop.delta, loaded.design.deltas.clone())));
+        let (primary, deltas) = (loaded.design.primary.clone(), loaded.design.deltas.clone());
+        ways.push(Way { primary, delta: stop.delta, deltas });
         let share = loaded.design.together.map_or(1, |together| together.sharing_alpha);
         alpha = alpha.max(stop.alpha * f64::from(share));
         Ok::<_, Failure>(Input::Run { label: format!("run {}", run.id), run: Box::new(loaded) })
@@ -264,8 +264,10 @@ fn of_name(
         ..analyse::Options::default()
     };
     wishes.check(&run).map_err(Failure::request)?;
-    if sharing == 1 {
-        wishes.check_deltas(&run).map_err(Failure::request)?;
+    match wishes.check_deltas(&run) {
+        // Of several names one may have the metric and another one not.
+        Err(unknown) if sharing > 1 => terminal::tell(&format!("note: {name}: {unknown}")),
+        known => known.map_err(Failure::request)?,
     }
     let analysis = analyse::analyse(&run, &wishes);
     let history = History::of(&analysis, sharing);
@@ -351,20 +353,24 @@ fn judged_in_one_way(args: &Args, ways: &[Way], name: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// By what a run was judged: the metric that decides, and the smallest differences that matter.
-type Way = (Option<String>, (f64, Vec<MetricDelta>));
+/// By what a run was judged.
+struct Way {
+    primary: Option<String>,
+    delta: f64,
+    deltas: Vec<MetricDelta>,
+}
 
 /// The option that says of all runs what they say differently.
 fn judged_otherwise(args: &Args, ways: &[Way]) -> Option<&'static str> {
     let mut pairs = ways.windows(2);
-    if args.primary.is_none() && pairs.clone().any(|two| two[0].0 != two[1].0) {
+    if args.primary.is_none() && pairs.clone().any(|two| two[0].primary != two[1].primary) {
         return Some("--primary");
     }
     let said = args.delta.as_ref();
     let is_open = |two: &[Way]| match said {
-        None => two[0].1 != two[1].1,
+        None => (two[0].delta, &two[0].deltas) != (two[1].delta, &two[1].deltas),
         // One for some metrics alone leaves open what holds for the others.
-        Some(deltas) => deltas.others.is_none() && two[0].1.0 != two[1].1.0,
+        Some(deltas) => deltas.others.is_none() && two[0].delta != two[1].delta,
     };
     pairs.any(is_open).then_some("--delta")
 }

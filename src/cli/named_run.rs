@@ -90,6 +90,13 @@ pub(super) fn with_those_below(database: &Database, words: &[String]) -> Result<
     Ok(all)
 }
 
+/// What may be meant by a name that no run has.
+pub(super) fn meant_below(name: &str, runs: &[RunSummary]) -> Option<String> {
+    let below = format!("{name}/");
+    let is_there = runs.iter().any(|run| run.name.starts_with(&below));
+    is_there.then(|| format!("did you mean {below}, which means all names below it?"))
+}
+
 /// Whether a word means all names below it.
 pub(super) fn is_prefix(word: &str) -> bool {
     word.len() > 1 && word.ends_with('/') && !Path::new(word).exists()

@@ -31,16 +31,18 @@ pub(super) fn write(
     format: Format,
     output: &Output,
     store: Option<&Store>,
+    raw_cells: bool,
 ) -> anyhow::Result<Vec<Analysis>> {
     let judged = judged(all, wishes, store);
     let colour = output.file.is_none() && terminal::colours();
     let form = match format {
         Format::Json => Form::Json,
-        Format::Csv => Form::Raw,
+        Format::Csv if raw_cells => Form::Raw,
         Format::Text if colour => Form::Styled,
         _ => Form::Plain,
     };
-    let text = overview(all, &judged, options).render(format, render_options(colour));
+    let text =
+        overview(all, &judged, options).render(format, RenderOptions { colour, raw_cells, width: None });
     output.write(&text, form)?;
     Ok(judged.into_iter().filter_map(|(analysis, _)| analysis).collect())
 }
@@ -56,12 +58,8 @@ pub(super) fn write_head(
     store: Option<&Store>,
 ) -> anyhow::Result<()> {
     let judged = judged(all, wishes, store);
-    let text = overview(all, &judged, options).head(render_options(false));
+    let text = overview(all, &judged, options).head(RenderOptions::default());
     Output::default().write(&format!("\n{text}"), Form::Plain)
-}
-
-fn render_options(colour: bool) -> RenderOptions {
-    RenderOptions { colour, raw_cells: false, width: None }
 }
 
 /// What was found in each run, and the run that watched its cells.

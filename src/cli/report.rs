@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         all_metrics: args.all_metrics,
         detail: detail(args.verbose, format),
         named_metrics: !args.metrics.is_empty(),
-        gate: args.fail_if.map_or_else(analyse::Gate::default, FailIf::gate),
+        gate: args.fail_if.map(FailIf::gate),
     };
     say_hidden(args.hide_below, format);
     let load = |name: &String| loaded(args, name, &wishes).map(|run| (name.clone(), run));
@@ -174,11 +174,17 @@ fn several(
         }
         _ => None,
     };
+    // Of several runs one may have the metric and another one not.
+    for (name, run) in &runs {
+        if let Err(unknown) = fitted(wishes, run).check_deltas(run) {
+            terminal::tell(&format!("note: {name}: {unknown}"));
+        }
+    }
     let reported = |(name, run): (String, Run)| Reported { name, failure: failure(&run), run: Some(run) };
     let all: Vec<Reported> = runs.into_iter().map(reported).collect();
     let has_failures = all.iter().any(|one| one.failure.is_some());
     let format = format_of(args.format, &args.output)?;
-    let judged = overview::write(&all, wishes, options, format, &args.output, store)?;
+    let judged = overview::write(&all, wishes, options, format, &args.output, store, args.raw_cells)?;
     let mut largest = 0;
     for analysis in &judged {
         let code = fail_if(args.fail_if, analysis).unwrap_or_else(|error| report_error(&error));

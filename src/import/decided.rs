@@ -2,7 +2,7 @@
 //!
 //! Enters: the primary metric, δ and α of each run that became an arm. Leaves: those of the comparison, and notes where runs differ.
 
-use crate::record::{Design, MetricDelta, StopRule};
+use crate::record::{Design, MetricDelta, StopRule, deltas_in_words};
 
 /// By what a run was judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,16 +19,6 @@ impl Judged {
         let StopRule { delta, alpha, .. } = design.stop;
         let (primary, deltas) = (design.primary.clone(), design.deltas.clone());
         Judged { primary, asked: design.asked, delta, deltas, alpha }
-    }
-}
-
-impl Judged {
-    /// `2 % (p99: 10 %)`.
-    fn deltas(&self) -> String {
-        let own: Vec<String> =
-            self.deltas.iter().map(|own| format!("{}: {}", own.metric, percent(own.delta))).collect();
-        let own = if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) };
-        format!("{}{own}", percent(self.delta))
     }
 }
 
@@ -65,7 +55,9 @@ pub(super) fn decided(ways: &[Judged]) -> Decided {
         decided.deltas.clone_from(&first.deltas);
         decided.stop = Some(StopRule { delta: first.delta, alpha: first.alpha, ..rest });
     } else {
-        let by = listed(ways, |way| format!("δ {} and α {}", way.deltas(), percent(way.alpha)));
+        let by = listed(ways, |way| {
+            format!("δ {} and α {}", deltas_in_words(way.delta, &way.deltas, percent), percent(way.alpha))
+        });
         decided.note_of_error = Some(format!(
             "the runs were judged with {by}: here they are {} and {}, or what --delta and --alpha say",
             percent(rest.delta),

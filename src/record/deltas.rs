@@ -62,6 +62,17 @@ pub fn delta_of(metric: &Metric, own: &[MetricDelta], others: f64) -> f64 {
     last.map_or(others, |one| one.delta)
 }
 
+/// `2 % (p99: 10 %)`.
+#[must_use]
+pub fn deltas_in_words(others: f64, own: &[MetricDelta], percent: impl Fn(f64) -> String) -> String {
+    let named: Vec<String> =
+        own.iter().map(|own| format!("{}: {}", own.metric, percent(own.delta))).collect();
+    match named.is_empty() {
+        true => percent(others),
+        false => format!("{} ({})", percent(others), named.join(", ")),
+    }
+}
+
 impl FromStr for Deltas {
     type Err = String;
 

@@ -20,7 +20,7 @@ mod probe;
 mod rows;
 mod trial;
 
-pub use deltas::{Deltas, MetricDelta, delta_of};
+pub use deltas::{Deltas, MetricDelta, delta_of, deltas_in_words};
 pub use design::{Bisects, Cell, Design, Explains, Factor, FailureRule, LeftOut, Order, StopRule, Together};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;

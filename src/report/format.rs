@@ -88,8 +88,8 @@ pub struct Options {
     pub detail: Detail,
     /// The reader named metrics: their tables are shown on one screen, too.
     pub named_metrics: bool,
-    /// junit: what fails a case.
-    pub gate: Gate,
+    /// junit: what fails a case; `None`: what is slower by more than δ, and nothing of an A/A run.
+    pub gate: Option<Gate>,
 }
 
 /// How a document is written down.

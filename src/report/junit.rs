@@ -14,7 +14,7 @@ use super::layout::{one_line, printable};
 use super::section::Block;
 use super::verdict_words::{sentence, verdict_word};
 use super::words::Names;
-use crate::analyse::{Comparison, Role, Verdict};
+use crate::analyse::{Comparison, Gate, Role, Verdict};
 use crate::record::{Run, RunState};
 
 /// Its first lines, by which a file is known for one of assay's.
@@ -177,13 +177,15 @@ enum Case {
 }
 
 fn outcome(comparison: &Comparison, document: &Document<'_>) -> Case {
-    let is_one_sided = (comparison.baseline.n == 0) != (comparison.candidate.n == 0);
+    let run = document.run;
+    // What differs between a job and itself is the machine's, unless somebody asks.
+    let gate = document.options.gate.or((!run.aa).then(Gate::default));
+    let (base, cand) = (comparison.baseline.n, comparison.candidate.n);
+    let is_lost = (base == 0) != (cand == 0) || (base + cand == 0 && run.failures().next().is_some());
     match &comparison.verdict {
-        // What differs between a job and itself is the machine's.
-        _ if document.run.aa => Case::Passed,
-        _ if document.options.gate.holds_for(comparison) => Case::Failed,
+        _ if gate.is_some_and(|gate| gate.holds_for(comparison)) => Case::Failed,
         Verdict::NotComparable => Case::Error,
-        Verdict::NotMeasured(_) if is_one_sided => Case::Error,
+        Verdict::NotMeasured(_) if is_lost => Case::Error,
         Verdict::Undecided { .. }
         | Verdict::SoFar { .. }
         | Verdict::TooFew { .. }
@@ -218,7 +220,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::super::section_tests::made_up;
     use super::*;
-    use crate::analyse::{Gate, Gated};
+    use crate::analyse::Gated;
     use crate::report::Options;
 
     /// Name and attributes of all elements of a case, and the whole text.
@@ -226,7 +228,7 @@ mod tests {
         let (mut run, mut analysis) = made_up();
         run.name = "a <b> & \"c\" \u{1b}".to_owned();
         analysis.comparisons[0].verdict = verdict;
-        let document = Document::build(&run, &analysis, &Options { gate, ..Options::default() });
+        let document = Document::build(&run, &analysis, &Options { gate: Some(gate), ..Options::default() });
         let text = of_several(&[("7", Some(&document), why)]);
         let read = roxmltree::Document::parse(&text).unwrap();
         let elements = read.descendants().filter(roxmltree::Node::is_element);
@@ -310,7 +312,11 @@ mod tests {
         same.aa = true;
         let mut claimed = analysis.clone();
         claimed.comparisons[0].verdict = Verdict::Slower { beyond_delta: true };
-        let document = Document::build(&same, &claimed, &Options::default());
-        assert!(!render(&document).contains("<failure"), "what differs between a job and itself");
+        let written = |claimed: &crate::analyse::Analysis, gate| {
+            render(&Document::build(&same, claimed, &Options { gate, ..Options::default() }))
+        };
+        assert!(!written(&claimed, None).contains("<failure"), "what differs between a job and itself");
+        assert!(written(&claimed, Some(Gate::default())).contains("<failure"), "somebody asks");
+        assert!(written(&one_sided, None).contains("<error"), "an arm has no value");
     }
 }

@@ -128,6 +128,9 @@ fn several_runs_are_one_table_and_one_list_of_tests() {
         with_blk += usize::from(!row[1].is_empty());
     }
     assert_eq!(with_bs, with_blk);
+    let note = report(directory.path(), &["run.json", "other.json", "--delta", "p98=5%"]);
+    let said = text(&note.stderr);
+    assert_eq!((note.status.code(), said.matches("has no metric 'p98'").count()), (Some(0), 2), "{said}");
     let junit = written("junit");
     let read = roxmltree::Document::parse(&junit).unwrap();
     let count = |name: &str| read.descendants().filter(|element| element.has_tag_name(name)).count();

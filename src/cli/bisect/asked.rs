@@ -154,10 +154,6 @@ impl Asked {
         if !args.is_of_kernels() || self.names.len() < 3 {
             self.can_be_searched(args)?;
         }
-        if args.delta.as_ref().is_some_and(|delta| delta.contains('=')) {
-            return Err(Failure::request("--delta by metric: a search has one metric that decides")
-                .hint("write e.g. --delta 2%"));
-        }
         let mut seen = BTreeSet::new();
         if let Some(twice) = self.names.iter().find(|name| !seen.insert(name.as_str())) {
             return Err(Failure::request(format!("the step {twice} is given twice"))

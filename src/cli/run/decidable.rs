@@ -6,6 +6,7 @@
 use crate::cli::Failure;
 use crate::experiment::Experiment;
 use crate::plan::{MetricNames, Plan};
+use crate::sys::terminal::tell;
 
 /// Looks before the first trial.
 ///
@@ -13,9 +14,10 @@ use crate::plan::{MetricNames, Plan};
 /// A [`Failure`] with exit code 2: nothing could be judged.
 pub(super) fn check(experiment: &Experiment, plan: &Plan, among_others: bool) -> Result<(), Failure> {
     known_metric(experiment, plan)?;
-    // Of several jobs one may have the metric and another one not.
-    if !among_others {
-        known_deltas(experiment, plan)?;
+    match known_deltas(experiment, plan) {
+        // Of several jobs one may have the metric and another one not.
+        Err(unknown) if among_others => tell(&format!("note: {}: {unknown}", experiment.name)),
+        known => known?,
     }
     enough_operations(plan)?;
     one_meaning(plan)?;
@@ -48,13 +50,9 @@ fn known_deltas(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
 fn enough_operations(plan: &Plan) -> Result<(), Failure> {
     let Some(few) = plan.too_few_operations() else { return Ok(()) };
     if few.most == 0 {
-        let said = format!(
-            "primary {}: in each comparison one of the two arms has none of these operations",
-            few.metric
-        );
-        return Err(
-            Failure::request(said).hint("choose a metric that both arms have, as runtime or a bandwidth")
-        );
+        let said = format!("primary {}: no comparison has such operations in both of its arms", few.metric);
+        return Err(Failure::request(said)
+            .hint("choose a metric that both arms have, such as runtime or a bandwidth"));
     }
     let said = format!(
         "primary {}: it needs {} operations a trial, and a trial has at most {}",

@@ -10,7 +10,7 @@ use crate::catalog::Runs;
 use crate::cli::recipes::hanging;
 use crate::launch::Forecast;
 use crate::plan::{Expected, Writes};
-use crate::record::{MetricDelta, StopRule};
+use crate::record::{StopRule, deltas_in_words};
 use crate::units::{Unit, counted, format_number, pretty_duration};
 
 /// Prints the plan to standard output, with what booting its guests will cost, and what explaining it afterwards.
@@ -199,14 +199,9 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         }
     };
     hanging("  ", lost).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    let own = |own: &MetricDelta| format!("{}: {:.3} %", own.metric, own.delta * 100.0);
-    let own: Vec<String> = prepared.run.design.deltas.iter().map(own).collect();
-    let own = if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) };
-    let limits = format!(
-        "smallest difference that matters: {:.3} %{own}, false claims: {:.3} %",
-        delta * 100.0,
-        alpha * 100.0
-    );
+    let percent = |ratio: f64| format!("{:.3} %", ratio * 100.0);
+    let deltas = deltas_in_words(delta, &prepared.run.design.deltas, percent);
+    let limits = format!("smallest difference that matters: {deltas}, false claims: {}", percent(alpha));
     hanging("  ", &limits).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     if let Some(shows) = &prepared.shows {
         hanging("  ", shows).iter().try_for_each(|line| writeln!(out, "{line}"))?;

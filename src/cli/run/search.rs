@@ -53,7 +53,7 @@ impl Search {
                 "delta {}=…: a search has one metric that decides",
                 own.metric
             ))
-            .hint("write one for all, e.g. delta = \"2%\""));
+            .hint("write one for all, e.g. 2%"));
         }
         if let Some(varied) = experiment.factors.iter().find(|factor| factor.name != FACTOR) {
             return Err(Failure::request(format!("{} varies {} itself", experiment.name, varied.name))

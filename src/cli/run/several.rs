@@ -225,7 +225,8 @@ fn say_all(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()>
     match args.format {
         Format::Text => overview::write_head(ended, &wishes, &options, Some(store)),
         format @ (Format::Json | Format::Html | Format::Markdown | Format::Csv | Format::Junit) => {
-            overview::write(ended, &wishes, &options, format, &Output::default(), Some(store)).map(drop)
+            overview::write(ended, &wishes, &options, format, &Output::default(), Some(store), false)
+                .map(drop)
         }
         // Each has been written when it ended.
         Format::Lkml | Format::Mmtests => Ok(()),
@@ -237,7 +238,7 @@ fn page(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()> {
     let Some(file) = &args.html else { return Ok(()) };
     let output = Output { file: Some(file.clone()), force: args.force };
     let options = options(args, Format::Html);
-    overview::write(ended, &wishes(args), &options, Format::Html, &output, Some(store)).map(drop)
+    overview::write(ended, &wishes(args), &options, Format::Html, &output, Some(store), false).map(drop)
 }
 
 /// What runs it by itself, as it would have been run.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::args::Args;
-use crate::analyse::{self, Analysis, Caveat, Comparison, Gate, Role, Verdict};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
 use crate::cli::database::wrong;
@@ -105,7 +105,7 @@ pub(super) fn options(args: &Args, format: Format) -> report::Options {
     report::Options {
         all_metrics: args.all_metrics,
         detail: detail(args.verbose, format),
-        gate: args.fail_if.map_or_else(Gate::default, FailIf::gate),
+        gate: args.fail_if.map(FailIf::gate),
         ..report::Options::default()
     }
 }

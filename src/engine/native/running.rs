@@ -172,8 +172,7 @@ impl<'j> Running<'j> {
         let kept = 1.0 - behind_ns as f64 / self.elapsed_ns.max(1) as f64;
         (behind_ns > FAR_BEHIND_NS && kept < KEPT).then(|| {
             format!(
-                "job {}: its rate is more than it can do: it did {:.0} % of it, so that lat_ns, which counts from the time an I/O was \
-                 due, is the longer the longer the job runs",
+                "job {}: it did {:.0} % of its rate; lat_ns counts from the time an I/O was due, and grows for as long as it runs",
                 self.job.name,
                 kept.max(0.0) * 100.0
             )

@@ -12,7 +12,7 @@ use super::super::sections::{self, Material};
 use super::super::words::{NBSP, Names, count, in_all_rows, plain_percent};
 use super::Document;
 use crate::analyse::{Analysis, Caveat, Role};
-use crate::record::{MetricDelta, Run, SoFar, Source, Trial};
+use crate::record::{Run, SoFar, Source, Trial, deltas_in_words};
 use crate::units::pretty_duration;
 
 impl<'a> Document<'a> {
@@ -157,10 +157,8 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
     if !run.assay_version.is_empty() {
         parts.push(format!("assay{NBSP}{}", run.assay_version));
     }
-    let own = |own: &MetricDelta| format!("{}:{NBSP}{}", own.metric, plain_percent(own.delta));
-    let own: Vec<String> = analysis.deltas.iter().map(own).collect();
-    let own = if own.is_empty() { String::new() } else { format!("{NBSP}({})", own.join(", ")) };
-    parts.push(format!("δ{NBSP}{}{own}", plain_percent(analysis.delta)));
+    let deltas = deltas_in_words(analysis.delta, &analysis.deltas, plain_percent);
+    parts.push(format!("δ{NBSP}{}", deltas.replace(' ', "\u{a0}")));
     parts.extend(in_all_rows(run, &analysis.factor).map(|levels| format!("all with {levels}")));
     // Of several runs each says it in a note of its own.
     let busy = run.busy_machine().filter(|_| run.source == Source::Measured);
