@@ -26,6 +26,9 @@ pub(super) fn curves(layout: &Layout, table: &Table) -> Vec<QuantileCurve> {
             let Some(cell) = cell else { continue };
             merge_arm(&mut merged, arm, row, *cell, table, most);
         }
+        // Without syncs writes are durable when they have ended: one curve is enough.
+        let syncs = merged.iter().any(|m| m.kind == LatencyKind::Sync);
+        merged.retain(|m| m.kind != LatencyKind::Durable || syncs);
         merged.sort_by_key(|m| (m.direction, m.kind, m.arm));
         found.extend(merged.into_iter().filter(|m| !m.histogram.is_empty()).map(|m| QuantileCurve {
             row: row.key.clone(),

@@ -218,7 +218,8 @@ fn wished_in(table: &Table, wishes: &[(Option<&str>, &str)], rows: &[Row]) -> Ve
 
 /// The same metric of the other direction.
 fn counterpart(name: &str) -> Option<String> {
-    let reads = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+    let writes = name.strip_prefix("write.").or_else(|| name.strip_prefix("durable."));
+    let reads = writes.map(|rest| format!("read.{rest}"));
     reads.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
 }
 

@@ -5,7 +5,7 @@
 
 use super::comparison::Caveat;
 use super::draft::{Case, Setting};
-use crate::record::{Trial, operations_for, quantile_of};
+use crate::record::{LatencyHistogram, Trial, operations_for, quantile_of};
 
 /// The caveat when the smallest trial of either arm had too few operations. Where no count is known, nothing is
 /// refused.
@@ -48,10 +48,8 @@ fn histogram_operations(setting: &Setting, case: &Case) -> Option<u64> {
     let source = source.split(".p").next()?;
     let cells = case.cells();
     let count = |trial: &&Trial| {
-        let own = trial.histograms.iter().find(|h| {
-            let named = format!("{}.{}", h.direction.name(), h.kind.name());
-            h.job == metric.job && (named == source || source == format!("sync.{}", h.kind.name()))
-        })?;
+        let is_its = |h: &&LatencyHistogram| h.job == metric.job && h.kind.metric(h.direction) == source;
+        let own = trial.histograms.iter().find(is_its)?;
         own.unpack().ok().map(|histogram| histogram.len())
     };
     let trials = setting.table.latest().iter().filter(|t| t.counts() && cells.contains(&Some(t.cell)));

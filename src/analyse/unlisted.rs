@@ -95,6 +95,14 @@ impl Names<'_> {
             let runtime = self.named("runtime").filter(|of| self.are_proportional(*of, self.case.metric))?;
             return Some(Unlisted::SameAs { metric: self.name(runtime).to_owned() });
         }
+        // With `sync=` a write is durable when it has ended.
+        if let Some(statistic) = self.name(self.case.metric).strip_prefix("durable.lat_ns.") {
+            let of_writes =
+                ["write.lat_ns", "write.clat_ns"].map(|kind| self.named(&format!("{kind}.{statistic}")));
+            let same =
+                of_writes.into_iter().flatten().find(|of| self.are_proportional(*of, self.case.metric))?;
+            return Some(Unlisted::SameAs { metric: self.name(same).to_owned() });
+        }
         let (direction, _) = amount(self.name(self.case.metric))?;
         let alike = |metric: &u32| amount(self.name(*metric)).is_some_and(|(other, _)| other == direction);
         let before = self.case.row.metrics.iter().copied().take_while(|metric| *metric != self.case.metric);

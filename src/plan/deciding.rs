@@ -4,7 +4,9 @@
 //! with a rate or pauses (`rate`, `rate_iops`, `thinktime`) moves what its pace says, whatever the storage does: what differs is how long
 //! an I/O takes. `lat_ns` counts from the time an I/O was due, and its mean, unlike a quantile, needs no least number of I/Os. fio's
 //! begins only at the issue, and is another quantity under the same name: where any cell is fio's, `clat_ns` decides, which both begin
-//! there, as it does where pauses alone make the pace: then no I/O is due. A job that reads back what it wrote is there for
+//! there, as it does where pauses alone make the pace: then no I/O is due. Where each write is durable by itself (`sync=`, or a
+//! sync behind each), the time until it is decides (`durable.lat_ns`): it has the sync, which the latency of a write has only with `sync=`.
+//! Behind several writes, or several in flight, it would have the pace. A job that reads back what it wrote is there for
 //! the writes: bandwidth of both together would mix the two.
 
 use std::collections::BTreeSet;
@@ -28,7 +30,7 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
     let measured = !(fio && cells.iter().any(has_no_latency));
     let all: Vec<&Job> = sections.iter().map(|(_, job)| job).collect();
     let of_all = latencies(&all, fio);
-    if measured && !of_all.is_empty() {
+    if measured && !of_all.is_empty() && agree_on_syncs(&sections) {
         return Some(of_all.join(","));
     }
     let by_section = if measured { wishes_of(&sections, fio) } else { Vec::new() };
@@ -86,6 +88,21 @@ pub(super) fn direct(cells: &[CellSpec]) -> bool {
     })
 }
 
+/// Whether each write of these jobs is made durable by itself; `None`: none writes.
+fn writes_are_synced<'j>(jobs: impl Iterator<Item = &'j Job>) -> Option<bool> {
+    jobs.filter(|job| writes(job)).map(Job::syncs_each_write).reduce(|all, one| all && one)
+}
+
+/// Whether each write is durable by itself in all sections that write, or in none.
+fn agree_on_syncs(sections: &[(String, Job)]) -> bool {
+    let of = |name: &String| {
+        writes_are_synced(sections.iter().filter(|(other, _)| other == name).map(|(_, job)| job))
+    };
+    let mut all = sections.iter().filter_map(|(name, _)| of(name));
+    let first = all.next();
+    all.all(|other| Some(other) == first)
+}
+
 fn has_pace(job: &Job) -> bool {
     job.rate.is_limited() || pauses(job)
 }
@@ -114,7 +131,12 @@ fn latencies(jobs: &[&Job], fio: bool) -> Vec<String> {
     };
     let due = jobs.iter().all(|job| job.rate.is_limited()) && !fio;
     let kind = if due { "lat_ns" } else { "clat_ns" };
-    directions.iter().map(|direction| format!("{direction}.{kind}.mean")).collect()
+    let durable = due && writes_are_synced(jobs.iter().copied()) == Some(true);
+    let named = |direction: &&str| match *direction {
+        "write" if durable => "durable.lat_ns.mean".to_owned(),
+        direction => format!("{direction}.{kind}.mean"),
+    };
+    directions.iter().map(named).collect()
 }
 
 /// `SECTION:METRIC` for each section that has a pace, or reads back what it wrote, beside others of which neither holds.

@@ -88,6 +88,7 @@ fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
             let at_the_end = u64::from(job.end_fsync) * u64::from(job.nrfiles) * u64::from(job.loops);
             Some(each(job.fsync) + each(job.fdatasync) + at_the_end)
         }
+        "durable" => most("write").or_else(|| most("read")).unwrap_or(Some(0)),
         direction @ ("read" | "write" | "trim") => {
             let other = metric_names::other_direction(metric);
             let other = || most(other.as_deref()?.split('.').next()?);

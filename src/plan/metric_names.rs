@@ -310,6 +310,9 @@ impl MetricNames {
             self.add(section, &["sync.total_ios"]);
             self.add_below(section, "sync.lat_ns", &OF_LATENCY);
         }
+        if !fio && job.durability().is_some() {
+            self.add_below(section, "durable.lat_ns", &OF_LATENCY);
+        }
         self.add(section, &OF_SECTION);
         if fio || job.numjobs > 1 || job.group_reporting {
             self.add(section, &["job_runtime"]);
@@ -337,7 +340,8 @@ impl MetricNames {
 
 /// The same metric of reads in the place of writes, or the other way round.
 pub(super) fn other_direction(name: &str) -> Option<String> {
-    let read = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+    let write = name.strip_prefix("write.").or_else(|| name.strip_prefix("durable."));
+    let read = write.map(|rest| format!("read.{rest}"));
     read.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
 }
 

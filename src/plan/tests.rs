@@ -388,6 +388,32 @@ fn what_a_rate_fixes_does_not_decide() {
 }
 
 #[test]
+fn how_long_a_write_takes_with_its_own_sync_decides() {
+    let decides = |job: &str, levels: &[&str]| plan(job, levels).unwrap().primary;
+    let paced = "[a]\nrw=write\nsize=1m\nrate_iops=100\n";
+    // The latency of a write has no sync, unless it is one.
+    let synced = format!("{paced}fdatasync=1\n");
+    assert_eq!(decides(&synced, &["bs=4k,8k"]).as_deref(), Some("durable.lat_ns.mean"));
+    assert_eq!(decides(&synced, &["sync=none,dsync"]).as_deref(), Some("durable.lat_ns.mean"));
+    assert_eq!(decides(paced, &["fdatasync=0,1"]).as_deref(), Some("write.lat_ns.mean"), "not in all cells");
+    assert_eq!(decides(&synced, &["engine=native,fio"]).as_deref(), Some("write.clat_ns.mean"));
+    for other in ["nrfiles=2", "ioengine=io_uring\niodepth=8", "fsync=8\nfdatasync=0"] {
+        assert_eq!(
+            decides(&format!("{synced}{other}\n"), &["bs=4k,8k"]).as_deref(),
+            Some("write.lat_ns.mean"),
+            "{other}"
+        );
+    }
+    let deep = format!("{paced}sync=dsync\nioengine=io_uring\niodepth=8\n");
+    assert_eq!(decides(&deep, &["bs=4k,8k"]).as_deref(), Some("durable.lat_ns.mean"));
+    let with_another = format!("{synced}[b]\nrw=write\nsize=1m\nrate_iops=9\n");
+    assert_eq!(
+        decides(&with_another, &["bs=4k,8k"]).as_deref(),
+        Some("a:durable.lat_ns.mean,b:write.lat_ns.mean")
+    );
+}
+
+#[test]
 fn what_a_hook_or_a_command_is_to_see_is_to_be_named_there() {
     let hint = |line: &CommandLine, job: &str| {
         let mut experiment = experiment(job, line);

@@ -13,6 +13,14 @@ use crate::workload::deciding_metrics;
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
 impl Plan {
+    /// The first deciding metric that the native engine alone has, where a cell is fio's.
+    #[must_use]
+    pub fn latency_that_fio_lacks(&self) -> Option<&str> {
+        let is_fio = self.cells.iter().any(|cell| cell.engine == EngineKind::Fio);
+        let wishes = deciding_metrics(self.primary.as_deref().filter(|_| is_fio)?, |_| false);
+        wishes.into_iter().map(|(_, metric)| metric).find(|metric| metric.starts_with("durable."))
+    }
+
     /// The first deciding metric that means something else to the engine of another arm.
     #[must_use]
     pub fn latency_of_two_meanings(&self) -> Option<&str> {

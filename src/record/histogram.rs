@@ -21,15 +21,18 @@ named! {
         Lat = "lat_ns",
         /// fsync, fdatasync.
         Sync = "sync_ns",
+        /// Until a write was durable: the sync behind it had ended, or with `sync=` it had itself.
+        Durable = "durable_ns",
     }
 }
 
 impl LatencyKind {
-    /// What its metrics begin with, of I/Os in this direction: `write.clat_ns`, `sync.lat_ns`.
+    /// What its metrics begin with, of I/Os in this direction: `write.clat_ns`, `sync.lat_ns`, `durable.lat_ns`.
     #[must_use]
     pub fn metric(self, direction: Direction) -> String {
         match self {
             LatencyKind::Sync => "sync.lat_ns".to_owned(),
+            LatencyKind::Durable => "durable.lat_ns".to_owned(),
             kind => format!("{}.{}", direction.name(), kind.name()),
         }
     }

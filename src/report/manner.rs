@@ -44,6 +44,12 @@ pub(super) fn manner(metric: &Metric, good: bool) -> Manner {
     }
 }
 
+/// Whether more of it is neither good nor bad: merged requests, or requests in flight.
+pub(super) fn is_neutral(metric: &Metric) -> bool {
+    let of = metric.name.strip_prefix("dev.").unwrap_or_default();
+    ["read_merges", "write_merges", "in_flight"].iter().any(|name| of.starts_with(name))
+}
+
 /// Whether assay, fio or a hook counts it. What a number without a unit is that somebody else named, nobody knows.
 fn is_counted(name: &str) -> bool {
     const HEADS: [&str; 10] = [

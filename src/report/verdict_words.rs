@@ -3,7 +3,7 @@
 //! Enters: a comparison. Leaves: words in UTF-8. It must not judge: every number and verdict is analyse's.
 
 use super::clusters;
-use super::manner::manner;
+use super::manner::{is_neutral, manner};
 use super::raw_words::raw_change;
 use super::words::{
     NBSP, Names, change, effect_decimals, interval_of, p_equals, plain_percent, shown_change, step_size,
@@ -51,15 +51,20 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
     {
         return manner(&comparison.metric, good).word;
     }
+    let says_manner = comparison.role == Role::Primary || is_neutral(&comparison.metric);
     match (&comparison.verdict, comparison.role) {
-        (Verdict::Faster { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, true).beyond,
-        (Verdict::Faster { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, true).maybe,
-        (Verdict::Slower { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, false).beyond,
-        (Verdict::Slower { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, false).maybe,
-        (Verdict::Faster { beyond_delta: true }, Role::Exploratory) => "better by > δ",
-        (Verdict::Faster { beyond_delta: false }, Role::Exploratory) => "better, > δ?",
-        (Verdict::Slower { beyond_delta: true }, Role::Exploratory) => "worse by > δ",
-        (Verdict::Slower { beyond_delta: false }, Role::Exploratory) => "worse, > δ?",
+        (Verdict::Faster { beyond_delta: true }, _) if says_manner => manner(&comparison.metric, true).beyond,
+        (Verdict::Faster { beyond_delta: false }, _) if says_manner => manner(&comparison.metric, true).maybe,
+        (Verdict::Slower { beyond_delta: true }, _) if says_manner => {
+            manner(&comparison.metric, false).beyond
+        }
+        (Verdict::Slower { beyond_delta: false }, _) if says_manner => {
+            manner(&comparison.metric, false).maybe
+        }
+        (Verdict::Faster { beyond_delta: true }, _) => "better by > δ",
+        (Verdict::Faster { beyond_delta: false }, _) => "better, > δ?",
+        (Verdict::Slower { beyond_delta: true }, _) => "worse by > δ",
+        (Verdict::Slower { beyond_delta: false }, _) => "worse, > δ?",
         (Verdict::NotComparable, _) => "not comparable",
         (Verdict::NoDifference { real_but_below_delta: false }, _) => "no difference",
         (Verdict::NoDifference { real_but_below_delta: true }, _) => "real, below δ",
@@ -85,7 +90,9 @@ pub(super) fn form_instead(comparison: &Comparison) -> Option<&str> {
 
 /// What the judgement of a row means to the reader; `None`: its word claims nothing.
 pub(super) fn tone_of_row(comparison: &Comparison) -> Option<Tone> {
-    form_instead(comparison).is_none().then(|| tone(&comparison.verdict))
+    let claims = form_instead(comparison).is_none()
+        && (comparison.role == Role::Primary || !is_neutral(&comparison.metric));
+    claims.then(|| tone(&comparison.verdict))
 }
 
 /// Whether a quantile was refused because trials had too few operations for it.
@@ -453,6 +460,19 @@ mod tests {
         assert!(of(0.41, 0.35).ends_with("by more than 35 %"));
         assert!(of(-0.3, 0.05).ends_with("by more than 4.76 %"));
         assert!(of(-0.3, 0.02).ends_with("by more than 2 %"), "1.96 % is printed as δ");
+    }
+
+    #[test]
+    fn more_merges_are_more_and_not_worse() {
+        let of = |name: &str| {
+            let mut c = crate::report::operation_times::tests::observed(name, [1.0, 2.0]);
+            (c.metric.unit, c.metric.better) = (crate::units::Unit::Count, crate::units::Better::Lower);
+            c.verdict = Verdict::Slower { beyond_delta: true };
+            (verdict_word(&c), tone_of_row(&c))
+        };
+        assert_eq!(of("dev.write_merges_per_op"), ("more by > δ", None));
+        assert_eq!(of("dev.in_flight"), ("more by > δ", None));
+        assert_eq!(of("dev.write_ios"), ("worse by > δ", Some(Tone::Worse)));
     }
 
     #[test]

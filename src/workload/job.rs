@@ -110,6 +110,15 @@ pub enum SyncMode {
     Dsync,
 }
 
+/// What makes a job's writes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// `sync=`: each is when it has ended.
+    EachWrite,
+    /// `fsync=`, `fdatasync=`: those before it are when a sync has ended.
+    Sync,
+}
+
 /// `fallocate`: what is done to a file when it is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fallocate {
@@ -298,6 +307,9 @@ pub struct Job {
     pub new_group: bool,
 }
 
+/// Writes that may wait for one sync, whose times are kept meanwhile.
+const MOST_AWAITING: u32 = 1 << 16;
+
 impl Job {
     /// Smallest block of the directions it uses: the granularity of its region.
     #[must_use]
@@ -317,6 +329,33 @@ impl Job {
         let mix = self.pattern.mix;
         let overwrites = (self.overwrite && !self.file_append) || self.method == IoMethod::Mmap;
         mix.reads() || (mix.writes() && overwrites)
+    }
+
+    /// What makes its writes durable, where a time until they are can be told. None with pauses, which lie between a write and its sync;
+    /// nor of several files, where as in fio a sync goes to the one whose turn it is; nor where very many writes wait for one.
+    #[must_use]
+    pub fn durability(&self) -> Option<Durability> {
+        let told = self.pattern.mix.writes() && self.thinktime.pause.is_zero() && self.nrfiles == 1;
+        let syncs = [self.fsync, self.fdatasync].into_iter().filter(|every| *every > 0).min();
+        let synced = syncs.is_some_and(|every| every <= MOST_AWAITING);
+        match self.method {
+            _ if !told => None,
+            IoMethod::Null => None,
+            // Stores go through no file that was opened with O_SYNC.
+            IoMethod::Mmap => synced.then_some(Durability::Sync),
+            _ if self.sync != SyncMode::None => Some(Durability::EachWrite),
+            _ => synced.then_some(Durability::Sync),
+        }
+    }
+
+    /// Whether each write is durable before the next one is begun.
+    #[must_use]
+    pub fn syncs_each_write(&self) -> bool {
+        match self.durability() {
+            Some(Durability::EachWrite) => true,
+            Some(Durability::Sync) => self.depth.iodepth <= 1 && (self.fsync == 1 || self.fdatasync == 1),
+            None => false,
+        }
     }
 
     fn used_blocks(&self) -> impl Iterator<Item = BlockRange> {

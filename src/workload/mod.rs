@@ -39,8 +39,8 @@ pub use hint::Hint;
 pub use instance::{FileRegion, Instance};
 pub use issue::{Depth, IoMethod, MethodOptions};
 pub use job::{
-    Access, BlockRange, BlockSizes, CpuPolicy, Fallocate, Job, Mix, NumaMemory, Pattern, RangeSync, SeedRule,
-    SyncMode, Workload,
+    Access, BlockRange, BlockSizes, CpuPolicy, Durability, Fallocate, Job, Mix, NumaMemory, Pattern,
+    RangeSync, SeedRule, SyncMode, Workload,
 };
 pub use job_file::{JobFile, Section, Setting};
 pub use metric_advice::metric_advice;

@@ -140,12 +140,42 @@ fn latencies_are_counted_with(method: &str) {
             let count = histogram.unpack().unwrap().len() as f64;
             match histogram.kind {
                 assay::record::LatencyKind::Sync => assert!(count >= 10.0, "{count} syncs"),
+                assay::record::LatencyKind::Durable => {
+                    assert!(count >= 80.0 && count <= value("write.total_ios").unwrap(), "{count} writes");
+                }
                 _ => assert_eq!(count, value(&format!("{name}.total_ios")).unwrap()),
             }
         }
     }
     assert!(value("sync.lat_ns.mean").unwrap() > 0.0);
     assert!(value("dev.write_bytes").is_none_or(|bytes| bytes > 0.0));
+}
+
+/// A write and the sync behind it, or with sync= the write.
+#[test]
+fn writes_are_durable_when_their_sync_has_ended() {
+    let (_base, work) = work();
+    let mean = |options: &str| {
+        let job = format!("[j]\nrw=write\nbs=4k\nsize=256k\nrate_iops=2000\n{options}\n");
+        let outcome = done(EngineKind::Native, &job, work.path());
+        move |name: &str| {
+            let name = format!("{name}.lat_ns.mean");
+            outcome.samples.iter().find(|sample| sample.metric.name == name).map(|sample| sample.value)
+        }
+    };
+    let synced = mean("fdatasync=1");
+    let (sum, durable) = (synced("write").unwrap() + synced("sync").unwrap(), synced("durable").unwrap());
+    // The last write has no sync behind it.
+    assert!((durable / sum - 1.0).abs() < 0.2, "{durable} ns are not {sum} ns");
+    for (options, known) in [("sync=dsync", true), ("sync=dsync\nfdatasync=1", true), ("", false)] {
+        let of = mean(options);
+        assert_eq!(of("durable"), of("write").filter(|_| known), "{options}");
+    }
+    for unknown in ["sync_file_range=write:1", "fdatasync=1\nthinktime=1", "fdatasync=1\nnrfiles=2"] {
+        assert_eq!(mean(unknown)("durable"), None, "{unknown}");
+    }
+    let both = mean("fdatasync=8\nsync_file_range=write:1");
+    assert!(both("durable").unwrap() > 0.0);
 }
 
 #[test]

@@ -23,6 +23,9 @@ pub struct Why {
     /// The candidate is the better arm in that metric; the comparison says so, too.
     #[serde(skip)]
     pub is_better: bool,
+    /// The judged latency, where a pace sets the time between operations, of which the budget is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged: Option<BudgetLine>,
     /// The place of the pair's sum among `analysis.budgets`; `None`: its workers were not counted.
     pub budget: Option<usize>,
     /// Trials take as long in both arms, and nothing tells how much they do: no time or count is known for what was done.
@@ -92,6 +95,8 @@ pub enum LatencyPart {
     Service,
     /// Until it is issued: waiting for its turn behind others, and its submission. Only means have one.
     BeforeIssue,
+    /// From the end of a write until the sync behind it had ended; nothing with `sync=`. Only means have one.
+    UntilDurable,
     /// A sync that follows writes, and is no part of their latency.
     Sync,
     /// The 99th percentile of a stage of the requests of its direction, which stands beside a quantile.

@@ -66,26 +66,45 @@ fn p99(direction: &str, stage: RequestStage) -> String {
     format!("blocks.{direction}.{}.p99", stage.name())
 }
 
+/// The latency that decides, where a pace sets the time between operations.
+pub(super) fn judged(pair: &Pair<'_>) -> Option<BudgetLine> {
+    let paced = pair.budget.is_some_and(|budget| budget.asleep.with_pauses);
+    let is_latency = |metric: &str| {
+        named(metric).is_some() || ["sync.lat_ns.", "durable.lat_ns."].iter().any(|of| metric.starts_with(of))
+    };
+    (paced && is_latency(&pair.metric)).then(|| time(&pair.own, &pair.metric, Unit::Nanoseconds))?
+}
+
 /// The parts of one whose job has a pace.
 fn of_a_pace(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
-    if !pair.budget.is_some_and(|budget| budget.asleep.with_pauses) {
-        return Vec::new();
-    }
-    let Some((direction, kind, statistic)) = named(&pair.metric) else { return Vec::new() };
+    let Some(judged) = judged(pair) else { return Vec::new() };
     let of = |metric: &str| time(&pair.own, metric, Unit::Nanoseconds);
-    let whole = kind == "lat_ns";
-    let service = of(&format!("{direction}.clat_ns.{statistic}")).filter(|_| whole);
-    let before = service.filter(|_| statistic == "mean").and_then(|service| {
-        let latency = of(&pair.metric)?;
-        let rest = latency.minus(&service);
-        let share = |rest: f64, latency: f64| rest.abs() / latency;
+    let durable = pair.metric.strip_prefix("durable.lat_ns.");
+    let Some((direction, kind, statistic)) =
+        named(&pair.metric).or(durable.map(|statistic| ("write", "lat_ns", statistic)))
+    else {
+        return Vec::new();
+    };
+    let service = of(&format!("{direction}.clat_ns.{statistic}")).filter(|_| kind == "lat_ns");
+    // Only means add up.
+    let is_mean = statistic == "mean";
+    let latency = match durable {
+        Some(_) => of(&format!("write.lat_ns.{statistic}")).or(service),
+        None => Some(judged),
+    };
+    let rest = |of: Option<BudgetLine>, without: Option<BudgetLine>| {
+        let rest = of?.minus(&without?);
+        let share = |rest: f64, judged: f64| rest.abs() / judged;
         let largest =
-            share(rest.baseline_ns, latency.baseline_ns).max(share(rest.candidate_ns, latency.candidate_ns));
-        (largest >= LEAST_REST).then_some(rest)
-    });
-    let sync = of(&format!("sync.lat_ns.{statistic}")).filter(|_| direction == "write");
-    let parts =
-        [(LatencyPart::Service, service), (LatencyPart::BeforeIssue, before), (LatencyPart::Sync, sync)];
+            share(rest.baseline_ns, judged.baseline_ns).max(share(rest.candidate_ns, judged.candidate_ns));
+        (is_mean && largest >= LEAST_REST).then_some(rest)
+    };
+    let parts = [
+        (LatencyPart::Service, service),
+        (LatencyPart::BeforeIssue, rest(latency, service)),
+        (LatencyPart::UntilDurable, durable.and_then(|_| rest(Some(judged), latency))),
+        (LatencyPart::Sync, of(&format!("sync.lat_ns.{statistic}")).filter(|_| direction == "write")),
+    ];
     parts.into_iter().filter_map(|(part, time)| Some((part, time?))).collect()
 }
 
@@ -124,6 +143,8 @@ mod tests {
             ("write.clat_ns.mean", 20_000.0, 220_000.0),
             ("write.clat_ns.p95", 30_000.0, 390_000.0),
             ("sync.lat_ns.mean", 480_000.0, 470_000.0),
+            ("durable.lat_ns.mean", 571_000.0, 721_000.0),
+            ("durable.lat_ns.p95", 700_000.0, 900_000.0),
             ("write.total_ios", 100_000.0, 100_000.0),
         ]);
         run.design.primary = Some(primary.to_owned());
@@ -202,5 +223,30 @@ mod tests {
         near(&found(true, "write.lat_ns.p95"), &[(LatencyPart::Service, 360_000)]);
         near(&found(true, "write.clat_ns.mean"), &[(LatencyPart::Sync, -10_000)]);
         near(&found(false, "write.lat_ns.mean"), &[]);
+        let durable = [mean[0], mean[1], (LatencyPart::UntilDurable, -10_000), mean[2]];
+        near(&found(true, "durable.lat_ns.mean"), &durable);
+        near(&found(true, "durable.lat_ns.p95"), &[(LatencyPart::Service, 360_000)]);
+        near(&found(true, "sync.lat_ns.mean"), &[]);
+    }
+
+    #[test]
+    fn where_a_pace_sets_the_time_causes_only_go_with_the_latency() {
+        let run = |paced: bool| {
+            let mut run = run_with(&[
+                ("durable.lat_ns.mean", 500_000.0, 900_000.0),
+                ("write.total_ios", 100_000.0, 100_000.0),
+                ("locks.lost", 0.0, 0.0),
+                ("locks.at.rwsem_W.f", 0.0, 0.7),
+            ]);
+            run.design.primary = Some("durable.lat_ns.mean".to_owned());
+            run.design.paced = if paced { vec!["w".to_owned()] } else { Vec::new() };
+            explained(&run)
+        };
+        let why = run(true);
+        assert!((why.judged.unwrap().difference_ns.estimate - 400_000.0).abs() < 8_000.0, "{why:?}");
+        assert!(why.causes.iter().any(|cause| cause.rule == "lock_wait"), "{why:?}");
+        assert!(why.causes.iter().all(|cause| cause.grade != Grade::AccountsFor && cause.share.is_none()));
+        assert!(why.unexplained_ns.is_none() && why.unsure.is_empty());
+        assert!(run(false).judged.is_none());
     }
 }

@@ -85,6 +85,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         candidate: of.candidate.arm.clone(),
         standing,
         is_better: of.is_better() == Some(true),
+        judged: None,
         latency: Vec::new(),
         requests: OfRequests::default(),
         slowest: None,
@@ -115,23 +116,30 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         causes.retain(|cause| cause.time.is_none() && !of_a_trial(cause));
     }
     let nothing = Why { of_mean: latency::is_of_the_tail(&pair.metric), ..nothing };
-    if nothing.of_mean {
+    let judged = latency::judged(pair);
+    // The time between operations is the pace's: what is longer within it takes from the pauses, and is no part of a sum.
+    let goes_with = nothing.of_mean || judged.is_some();
+    if goes_with {
         causes.retain(|cause| cause.time.is_none_or(|time| pair.is_longer_in_the_worse(&time)));
     }
-    let unsure = pair.budget.map_or_else(Vec::new, |budget| unsure(pair, budget, &causes));
-    if nothing.of_mean {
+    let unsure = match &judged {
+        Some(_) => Vec::new(),
+        None => pair.budget.map_or_else(Vec::new, |budget| unsure(pair, budget, &causes)),
+    };
+    if goes_with {
         causes.iter_mut().for_each(Cause::only_goes_with);
     }
     causes.sort_by(|a, b| a.rank().cmp(&b.rank()).then(b.size_ns().total_cmp(&a.size_ns())));
     let named: f64 =
         causes.iter().filter(|cause| cause.grade == Grade::AccountsFor).filter_map(Cause::estimate_ns).sum();
-    let sum = pair.budget.filter(|_| !nothing.of_mean).map(|budget| {
+    let sum = pair.budget.filter(|_| !goes_with).map(|budget| {
         let whole = budget.total.difference_ns.estimate;
         (whole - named - budget.unexplained_ns.estimate, budget.unexplained_ns)
     });
     Why {
         metric: pair.metric.clone(),
         is_better: pair.worse == 0,
+        judged,
         latency: latency::latency(pair),
         requests: latency::requests(pair),
         slowest: slowest::slowest(pair),

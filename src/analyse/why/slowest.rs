@@ -23,6 +23,7 @@ const LEAST_SHARE: f64 = 0.05;
 fn kinds(metric: &str) -> &'static [&'static str] {
     match metric.split('.').next().unwrap_or_default() {
         "sync" => &["fsync", "fdatasync", "sync_file_range"],
+        "durable" => &["fsync", "fdatasync", "write"],
         "write" => &["write"],
         "read" => &["read"],
         // What a program reports may be of any.

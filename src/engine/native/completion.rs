@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::failure::{Failure, errno_text};
 use super::meter::Moments;
+use super::method::Operation;
 use super::opened;
 use super::running::Running;
 use super::source::Next;
@@ -58,6 +59,10 @@ impl Running<'_> {
         let path = &self.instance.files[next.file].path;
         result.map_err(|errno| Failure::file("cannot fsync", path, &std::io::Error::from(errno)))?;
         self.meter.sync(moments);
+        // sync_file_range(2) neither writes metadata nor flushes.
+        if next.operation != Operation::SyncRange {
+            self.meter.synced(moments);
+        }
         Ok(())
     }
 

@@ -245,6 +245,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             let start_ns = issue_ns.min(running.intended_ns);
             let moments = Moments { start_ns, issue_ns, complete_ns: self.now };
             running.complete(slot, &next, &moments, result)?;
+            self.now = running.clock.now_ns();
             return Ok(true);
         }
         // What was meant to start earlier counts from then; without a rate nothing was.
@@ -308,9 +309,10 @@ impl<M: Asynchronous> Queue<'_, M> {
     #[inline]
     fn count_done(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
         // One that failed ends the job, but not before the others of its batch were counted.
-        let mut failed = None;
+        let (mut failed, mut synced) = (None, false);
         for completion in self.done.drain(..) {
             let flight = &self.flights[completion.slot];
+            synced |= flight.next.operation.direction().is_none();
             let moments = flight.ended(self.now);
             self.free.push(completion.slot);
             let counted = running.complete(completion.slot, &flight.next, &moments, completion.result);
@@ -321,7 +323,7 @@ impl<M: Asynchronous> Queue<'_, M> {
         if let Some(failure) = failed {
             return Err(failure);
         }
-        if running.judges() {
+        if synced || running.judges() {
             self.now = running.clock.now_ns();
         }
         Ok(())

@@ -12,6 +12,8 @@ use crate::record::{Direction, LatencyHistogram, Note};
 pub(super) struct JobCounts {
     pub(super) directions: Vec<DirectionCounts>,
     pub(super) sync: Option<LatencyHistogram>,
+    /// Until writes were durable.
+    pub(super) durable: Option<LatencyHistogram>,
     pub(super) started_ns: u64,
     /// When it was first scheduled after the common start.
     pub(super) running_ns: u64,

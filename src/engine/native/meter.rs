@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::latencies::Latencies;
+use super::until_durable::UntilDurable;
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
+use crate::workload::Durability;
 
 /// Nanoseconds a value of the throughput series covers.
 pub(super) const SERIES_INTERVAL_NS: u64 = 1_000_000_000;
@@ -17,6 +19,8 @@ pub(super) struct DirectionMeter {
     pub(super) slat: Latencies,
     pub(super) clat: Latencies,
     pub(super) lat: Latencies,
+    /// Writes that a sync follows.
+    pub(super) until_durable: Option<Box<UntilDurable>>,
     /// Bytes completed in each interval since the start; the last is the current one.
     pub(super) series: Vec<u64>,
     /// When the current interval ends.
@@ -31,6 +35,7 @@ impl DirectionMeter {
             slat: Latencies::new(),
             clat: Latencies::new(),
             lat: Latencies::new(),
+            until_durable: None,
             series: Vec::with_capacity(4096),
             interval_end_ns: u64::MAX,
         }
@@ -42,6 +47,9 @@ impl DirectionMeter {
             for latencies in [&mut self.slat, &mut self.clat, &mut self.lat] {
                 // New pages rather than zeroes in all the old ones.
                 *latencies = Latencies::new();
+            }
+            if let Some(until_durable) = &mut self.until_durable {
+                **until_durable = UntilDurable::new();
             }
         }
         (self.ios, self.bytes) = (0, 0);
@@ -85,21 +93,31 @@ pub(super) struct Meter {
     asynchronous: bool,
     /// The start is not the issue: lat is not clat.
     total: bool,
+    durability: Option<Durability>,
 }
 
 impl Meter {
     /// Meters for the `directions` that the job uses; slat is kept for asynchronous methods only, lat for them and for
     /// `paced` jobs, whose transfers are meant to start at times of their own.
-    pub(super) fn new(directions: &[Direction], asynchronous: bool, paced: bool) -> Meter {
+    pub(super) fn new(
+        directions: &[Direction],
+        asynchronous: bool,
+        paced: bool,
+        durability: Option<Durability>,
+    ) -> Meter {
         let mut meter = Meter {
             directions: [None, None, None],
             sync: Latencies::new(),
             since_ns: 0,
             asynchronous,
             total: asynchronous || paced,
+            durability,
         };
         for direction in directions {
             meter.directions[*direction as usize] = Some(DirectionMeter::new());
+        }
+        if let (Some(Durability::Sync), Some(writes)) = (durability, meter.of(Direction::Write)) {
+            writes.until_durable = Some(Box::new(UntilDurable::new()));
         }
         meter
     }
@@ -145,6 +163,10 @@ impl Meter {
             }
             meter.clat.record(moments.complete_ns.saturating_sub(moments.issue_ns));
         }
+        if let Some(until_durable) = &mut meter.until_durable {
+            let begun = |moments: &Moments| if total { moments.start_ns } else { moments.issue_ns };
+            ended.iter().for_each(|moments| until_durable.wrote(begun(moments), moments.complete_ns));
+        }
         if last.complete_ns < meter.interval_end_ns {
             meter.add(ended.len() as u64, length, last.complete_ns);
         } else {
@@ -155,6 +177,25 @@ impl Meter {
     /// Counts one fsync or fdatasync.
     pub(super) fn sync(&mut self, moments: &Moments) {
         self.sync.record(moments.complete_ns.saturating_sub(moments.start_ns));
+    }
+
+    /// An fsync or fdatasync made the writes durable that had ended before it.
+    pub(super) fn synced(&mut self, moments: &Moments) {
+        let writes = self.of(Direction::Write);
+        if let Some(until_durable) = writes.and_then(|meter| meter.until_durable.as_mut()) {
+            until_durable.synced(moments);
+        }
+    }
+
+    /// How long writes took until they were durable, where that is known of any.
+    pub(super) fn durable(&self) -> Option<&Latencies> {
+        let writes = self.directions[Direction::Write as usize].as_ref()?;
+        let latencies = match self.durability? {
+            Durability::EachWrite if self.total => &writes.lat,
+            Durability::EachWrite => &writes.clat,
+            Durability::Sync => &writes.until_durable.as_ref()?.latencies,
+        };
+        (!latencies.is_empty()).then_some(latencies)
     }
 
     /// The counts as they cross the process boundary.
@@ -219,7 +260,7 @@ mod tests {
         };
         let ended: Vec<_> = (0..12).map(moments).collect();
         let meter = || {
-            let mut meter = Meter::new(&[Direction::Read], true, false);
+            let mut meter = Meter::new(&[Direction::Read], true, false, None);
             meter.restart(0);
             meter
         };

@@ -37,6 +37,7 @@ mod running;
 mod source;
 mod start_line;
 mod tempo;
+mod until_durable;
 mod usage;
 mod verify;
 mod verify_block;

@@ -80,6 +80,9 @@ fn transfer_run<M: Synchronous>(
             break;
         }
         meter.clat.record(ended.saturating_sub(now));
+        if let Some(until_durable) = &mut meter.until_durable {
+            until_durable.wrote(now, ended);
+        }
         done += 1;
         (before, now) = (now, ended);
         if ended >= limit {
@@ -123,7 +126,8 @@ fn transfer_one<M: Synchronous>(
     // What was meant to start earlier counts from then; without a rate nothing was.
     let start_ns = issue_ns.min(running.intended_ns);
     running.complete(0, &next, &Moments { start_ns, issue_ns, complete_ns: now }, result)?;
-    if running.judges() {
+    // What is counted behind a sync, of all writes before it, is none of the next one's time.
+    if running.judges() || next.operation.direction().is_none() {
         now = running.clock.now_ns();
     }
     let wanted = running.wanted(now);

@@ -4,6 +4,7 @@
 //! what makes a block right.
 
 use super::failure::Failure;
+use super::meter::Moments;
 use super::method::Operation;
 use super::opened;
 use super::running::Running;
@@ -109,7 +110,10 @@ impl Running<'_> {
             if let Some(log) = &mut self.io_log {
                 log.note(Next { file: number, operation: Operation::Fsync, offset: 0, length: 0 });
             }
+            let begun_ns = self.clock.now_ns();
             file.sync_all().map_err(|error| Failure::file("cannot fsync", &region.path, &error))?;
+            let complete_ns = self.clock.now_ns();
+            self.meter.synced(&Moments { start_ns: begun_ns, issue_ns: begun_ns, complete_ns });
         }
         Ok(())
     }

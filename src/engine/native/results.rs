@@ -105,6 +105,8 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
         push(outcome, job, "sync.total_ios", Unit::Count, sync_count as f64);
     }
     latency(outcome, job, "sync.lat_ns", Direction::Write, LatencyKind::Sync, syncs);
+    let durable = members.iter().filter_map(|m| m.durable.as_ref());
+    latency(outcome, job, "durable.lat_ns", Direction::Write, LatencyKind::Durable, durable);
     push(outcome, job, "runtime", Unit::Seconds, runtime_s);
     if members.len() > 1 {
         // fio's name of the sum, of which it prints processor time in percent.

@@ -10,6 +10,7 @@ use super::clock::Clock;
 use super::failure::Failure;
 use super::io_log::IoLog;
 use super::job_counts::JobCounts;
+use super::latencies::Latencies;
 use super::latency_target::Step;
 use super::meter::Meter;
 use super::pace::WHENEVER;
@@ -88,7 +89,12 @@ impl<'j> Running<'j> {
             begun_ns: 0,
             notes: Vec::new(),
             ahead: Ahead::new(source),
-            meter: Meter::new(&directions(job), job.method.is_asynchronous(), job.rate.is_limited()),
+            meter: Meter::new(
+                &directions(job),
+                job.method.is_asynchronous(),
+                job.rate.is_limited(),
+                job.durability(),
+            ),
             until_ns: 0,
             attended: false,
             instance,
@@ -191,12 +197,14 @@ impl<'j> Running<'j> {
 
     pub(super) fn finish(self, failure: Option<Failure>) -> JobCounts {
         let name = &self.job.name;
+        let pack = |kind: LatencyKind, latencies: &Latencies| {
+            LatencyHistogram::pack(name, Direction::Write, kind, &latencies.histogram())
+        };
         let sync = &self.meter.sync;
-        let pack_sync =
-            || LatencyHistogram::pack(name, Direction::Write, LatencyKind::Sync, &sync.histogram());
         JobCounts {
             directions: self.meter.finish(name),
-            sync: (!sync.is_empty()).then(pack_sync),
+            sync: (!sync.is_empty()).then(|| pack(LatencyKind::Sync, sync)),
+            durable: self.meter.durable().map(|latencies| pack(LatencyKind::Durable, latencies)),
             started_ns: self.meter.since_ns,
             running_ns: self.running_ns,
             elapsed_ns: self.elapsed_ns,

@@ -12,7 +12,7 @@ use crate::record::Metric;
 use crate::report::layout::shorten;
 use crate::report::manner::manner;
 use crate::report::raw_words::difference_words;
-use crate::report::verdict_words::{so_far, tone};
+use crate::report::verdict_words::{Tone, so_far, tone_of_row};
 use crate::report::words::{has_share, interval_of, percent, plain_percent, shown_cell, shown_change};
 use crate::units::Better;
 
@@ -280,7 +280,7 @@ impl Frame {
     }
 
     fn paint_row(&self, area: &Area<'_>, y: f64, comparison: &Comparison, label: &str) -> Drawn {
-        let colour = TONES[tone(&comparison.verdict) as usize];
+        let colour = TONES[tone_of_row(comparison).unwrap_or(Tone::Unclear) as usize];
         let (y, words) = (px(y), px(y - self.form.words_above()));
         let room = match self.form {
             _ if self.label_above > 0.0 => self.form.width(),

@@ -34,9 +34,10 @@ const KINDS: [Kind; 7] = [
     Kind {
         noun: "flushes",
         metrics: &[
+            // Of several sections one may sync, and the operations are those of all.
+            ("dev.flushes_per_sync", "a sync"),
             ("dev.flushes_per_op", OP),
             ("blocks.flushes_per_op", OP),
-            ("dev.flushes_per_sync", "a sync"),
             ("dev.flushes", TRIAL),
             ("blocks.flushes", TRIAL),
         ],

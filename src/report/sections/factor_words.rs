@@ -227,7 +227,7 @@ fn shares(effects: &Effects) -> Option<String> {
     };
     let parts: Vec<String> = of.iter().zip(parts).map(part).collect();
     Some(format!(
-        "{} from {} to {}: {}, of which {} (Shapley's shares; as ratios they multiply)",
+        "{} from {} to {}: {}, of which {} (Shapley's shares, means over rounds; as ratios they multiply)",
         metric(effects),
         corner(|change| &change.from),
         corner(|change| &change.to),
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(
             line(shares(&analysis.effects[0]).into_iter().collect()),
             "write.bw from direct=0, bs=4k, sync=none to direct=1, bs=1m, sync=dsync: +100.0 %, of which direct +25.0 %, bs \
-             +100.0 %, sync −20.0 % (Shapley's shares; as ratios they multiply)"
+             +100.0 %, sync −20.0 % (Shapley's shares, means over rounds; as ratios they multiply)"
         );
         let table = table(&analysis.effects[0]);
         let words: Vec<&str> = table.rows.iter().map(|row| row.cells[3].as_str()).collect();

@@ -59,12 +59,13 @@ pub(super) fn is_told(why: &Why) -> bool {
     why.standing == Standing::Differs
         && (why.uncounted
             || !why.latency.is_empty()
+            || why.judged.is_some()
             || !(why.causes.is_empty() && why.unexplained_ns.is_none()))
 }
 
 /// Whether the time of an operation clearly moved against the verdict: its parts do not say why the arms differ.
 pub(super) fn moves_against(why: &Why, budget: Option<&Budget>) -> bool {
-    let Some(budget) = budget else { return false };
+    let Some(budget) = budget.filter(|_| why.judged.is_none()) else { return false };
     let of = budget.total.difference_ns;
     let (longer, shorter) = (of.low > 0.0, of.high < 0.0);
     let matters = of.estimate.abs() >= budget.least_ns;

@@ -2,7 +2,7 @@
 //!
 //! Enters: a [`Why`]. Leaves: lines. Nothing is judged here.
 
-use super::budget::{before_difference, signed, with_unit};
+use super::budget::{TYPICAL, before_difference, is_of_medians, signed, with_unit};
 use super::stages;
 use crate::analyse::{BudgetLine, Interval, LatencyPart, SlowPart, Slowest, Why};
 use crate::units::{Scale, Unit};
@@ -36,17 +36,42 @@ fn slowest(of: &Slowest) -> String {
     format!("slowest 1 % of {} calls{of_all} (watched): {} a call{parts}", of.call, change(&of.whole))
 }
 
-/// The service in a few words, for a line about the whole pair.
+/// The service in a few words, for a line about the whole pair; of syncs, and of writes with them, all of it.
 pub(super) fn brief(why: &Why) -> Option<String> {
-    let (_, time) = why.latency.iter().find(|(part, _)| *part == LatencyPart::Service)?;
-    Some(format!("service {}", signed(time.difference_ns.estimate, &scale(time))))
+    let is_of_transfers = ["read.", "write."].iter().any(|direction| why.metric.starts_with(direction));
+    let service = why.latency.iter().find(|(part, _)| *part == LatencyPart::Service && is_of_transfers);
+    let (name, time) = match (service, &why.judged) {
+        (Some((_, time)), _) => ("service", time),
+        (None, judged) => (why.metric.as_str(), judged.as_ref()?),
+    };
+    Some(format!("{name} {}", signed(time.difference_ns.estimate, &scale(time))))
+}
+
+/// `durable.lat_ns.mean 0.50 ms → 1.00 ms (+0.50 ms)`, where the pace sets the time between operations.
+pub(super) fn judged(why: &Why) -> Option<String> {
+    let time = why.judged.as_ref()?;
+    let scale = scale(time);
+    let [baseline, candidate] = [time.baseline_ns, time.candidate_ns].map(|ns| with_unit(ns, &scale));
+    let difference = signed(time.difference_ns.estimate, &scale);
+    let difference = match is_of_medians(time, &scale) {
+        true => difference,
+        false => format!("{TYPICAL} {difference}"),
+    };
+    Some(format!(
+        "{} {baseline} → {candidate} ({difference}); the job's pace sets the time between operations, which is not split",
+        why.metric
+    ))
 }
 
 fn line(why: &Why, part: LatencyPart, time: &BudgetLine) -> String {
     let metric = &why.metric;
     let statistic = metric.splitn(3, '.').last().unwrap_or_default();
     let name = match part {
+        LatencyPart::Service if metric.starts_with("durable.") => {
+            format!("of {metric}, service (write.clat_ns.{statistic})")
+        }
         LatencyPart::Service => format!("of {metric}, service (clat_ns.{statistic})"),
+        LatencyPart::UntilDurable => format!("of {metric}, until the sync behind it had ended"),
         LatencyPart::BeforeIssue => format!("of {metric}, before its issue (its turn, submission)"),
         LatencyPart::Sync => format!("beside it, a sync (sync.lat_ns.{statistic})"),
         LatencyPart::Requests(stage) => {

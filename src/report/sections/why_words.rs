@@ -29,6 +29,9 @@ const UNCOUNTED: &str = "trials take as long in both arms and nothing counts wha
 /// What stands above the causes of a pair: both medians and the difference, which is estimated over rounds and may not be theirs.
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
     let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
+    if let Some(judged) = why_latency::judged(why) {
+        return format!("why: {}: {judged}", pair(why, names));
+    }
     let total = budget.total;
     let scale = scale(&total);
     let difference = signed(total.difference_ns.estimate, &scale);

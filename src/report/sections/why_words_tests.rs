@@ -34,6 +34,7 @@ fn cause(grade: Grade, what: What, ns: Option<f64>) -> Cause {
 
 fn explained(causes: Vec<Cause>) -> Why {
     Why {
+        judged: None,
         row: RowKey { levels: Vec::new(), job: String::new() },
         metric: "write.bw".to_owned(),
         baseline: "0".to_owned(),
@@ -375,6 +376,27 @@ fn the_latency_of_a_paced_job_has_lines_of_its_own() {
     );
     let budget = budget(5_000_000.0, 0.0);
     assert!(plain(brief(&why, Some(&budget), &names())).starts_with("direct=1: service +222.0 µs: "));
+    let latency = vec![
+        (LatencyPart::Service, of(15_000.0, 2_000.0)),
+        (LatencyPart::UntilDurable, of(475_000.0, -470_000.0)),
+    ];
+    let judged = Some(of(490_000.0, -468_000.0));
+    let why = Why { metric: "durable.lat_ns.mean".to_owned(), judged, latency, ..why };
+    assert_eq!(
+        plain(caption(&why, Some(&budget), &names())),
+        "why: direct=0 → direct=1: durable.lat_ns.mean 490.0 µs → 22.0 µs (−468.0 µs); the job's pace sets the time between operations, which is not split"
+    );
+    let lines: Vec<String> = why_latency::lines(&why).into_iter().map(plain).collect();
+    assert_eq!(
+        lines,
+        [
+            "of durable.lat_ns.mean, service (write.clat_ns.mean): 15.0 µs → 17.0 µs, +2.0 µs, not sure: [−3.0 µs, +7.0 µs]",
+            "of durable.lat_ns.mean, until the sync behind it had ended: 475.00 µs → 5.00 µs, −470.00 µs [−475.00 µs, −465.00 µs]",
+        ]
+    );
+    assert!(
+        plain(brief(&why, Some(&budget), &names())).starts_with("direct=1: durable.lat_ns.mean −468.0 µs: ")
+    );
 }
 
 #[test]
