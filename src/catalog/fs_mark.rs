@@ -72,10 +72,9 @@ fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     }
 }
 
-/// Bytes of the files that are there at once: of one loop, or of all where they are kept.
+/// Bytes of the files that are there at once: those of all loops, as with `-L` fs_mark removes none.
 fn takes(settings: &[(String, String)]) -> Option<u64> {
-    let stay = said(settings, "keep") == Some("1") || said(settings, "phases").is_some();
-    let loops = if stay { number(settings, "loops", 1)? } else { 1 };
+    let loops = number(settings, "loops", 1)?;
     let files = number(settings, "files", 1000)?.saturating_mul(number(settings, "threads", 1)?);
     Some(files.saturating_mul(loops).saturating_mul(number(settings, "size", 51_200)?))
 }
@@ -314,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_one_loop_are_there_at_once_unless_they_stay() {
+    fn files_of_all_loops_are_there_at_once() {
         let of = |settings: &[(&str, &str)]| {
             let settings: Vec<(String, String)> =
                 settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -322,8 +321,7 @@ mod tests {
         };
         assert_eq!(of(&[]), Some(51_200_000));
         let many = [("files", "10"), ("threads", "4"), ("size", "4096"), ("loops", "5")];
-        assert_eq!(of(&many), Some(163_840));
-        assert_eq!(of(&[&many[..], &[("keep", "1")]].concat()), Some(5 * 163_840));
+        assert_eq!(of(&many), Some(5 * 163_840));
     }
 
     #[test]

@@ -164,7 +164,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let failure = Failure::tool(format!("nothing was compared: {reason}"));
         return Err(failure.hint("--primary names a metric that both sides have").into());
     }
-    let code = fail_if(args.fail_if, &analysis)?;
+    let code = fail_if(args.fail_if, &analysis, None)?;
     if args.fail_if.is_some() && code == ExitCode::SUCCESS {
         none_is_lost(&analysis)?;
     }

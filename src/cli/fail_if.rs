@@ -9,6 +9,7 @@ use super::Failure;
 use crate::analyse::{Analysis, Beyond, Comparison, Gate, Gated, Role, Verdict};
 use crate::record::SoFar;
 use crate::report;
+use crate::sys::terminal::tell;
 
 /// The exit code where a condition holds.
 pub(super) const HOLDS: u8 = 3;
@@ -134,21 +135,26 @@ pub(super) fn nothing_measured(analysis: &Analysis) -> Option<&str> {
 
 /// A [`Failure`] with exit code 1 where a row that decides has no verdict because its arms failed unequally. What holds of `condition`
 /// is said before it.
-pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> Option<Failure> {
+pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis, run: &str) -> Option<Failure> {
     if condition.is_some_and(|condition| condition.holds(analysis)) {
         return None;
     }
     let found = primary(analysis).any(|comparison| comparison.verdict == Verdict::NotComparable);
-    found.then(|| Failure::tool("the arms are not comparable: one of them failed more often"))
+    found.then(|| Failure::tool(format!("{run}the arms are not comparable: one of them failed more often")))
 }
 
-/// 3 when the condition holds, else 0.
+/// 3 when the condition holds, else 0. What is said of one of several runs begins with its name.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable, of none that were judged, or before the last of a fixed number of rounds; a terminal
 /// that cannot be written to.
-pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
+pub(super) fn fail_if(
+    condition: Option<FailIf>,
+    analysis: &Analysis,
+    of_several: Option<&str>,
+) -> anyhow::Result<ExitCode> {
     let Some(asked) = condition else { return Ok(ExitCode::SUCCESS) };
+    let run = of_several.map_or_else(String::new, |name| format!("{name}: "));
     if asked.holds(analysis) {
         let rows = primary(analysis).filter(|comparison| asked.holds_for(comparison)).count();
         let all = primary(analysis).count();
@@ -158,15 +164,15 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
             0 => "nothing was compared".to_owned(),
             _ => format!("holds for {rows} of {all} rows that decide"),
         };
-        crate::sys::terminal::tell(&format!("assay: --fail-if {name}: {of}"));
+        tell(&format!("assay: {run}--fail-if {name}: {of}"));
         return Ok(ExitCode::from(HOLDS));
     }
-    if let Some(failure) = not_comparable(condition, analysis) {
+    if let Some(failure) = not_comparable(condition, analysis, &run) {
         return Err(failure.hint("--failures worst counts each failed trial as worse than any value").into());
     }
     if let Some(SoFar { rounds, of }) = analysis.so_far() {
         let why = format!(
-            "{rounds} of {of} rounds so far: there is no verdict before the last, and --fail-if asks for one"
+            "{run}{rounds} of {of} rounds so far: there is no verdict before the last, and --fail-if asks for one"
         );
         return Err(Failure::tool(why)
             .hint("`assay run --resume RUN` goes on with it; without --rounds a run looks after each round")
@@ -175,13 +181,13 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
     let judged = |c: &&Comparison| !matches!(c.verdict, Verdict::NotMeasured(_) | Verdict::TooFew { .. });
     let (all, judged) = (primary(analysis).count(), primary(analysis).filter(judged).count());
     if judged == 0 {
-        return Err(Failure::tool("--fail-if asks for a verdict, and no row that decides has one")
+        return Err(Failure::tool(format!("{run}--fail-if asks for a verdict, and no row that decides has one"))
             .hint("the report says why: both sides need 4 trials or more (4 runs, boots or hosts where these are judged), of the same jobs and metrics, with operations enough for a quantile")
             .into());
     }
     if judged < all {
         let text = format!(
-            "assay: {} of {all} rows that decide have no verdict: --fail-if is about the others",
+            "assay: {run}{} of {all} rows that decide have no verdict: --fail-if is about the others",
             all - judged
         );
         writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
@@ -189,6 +195,9 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
     // Who reads the log of a build that passed must not take what is not known for what is.
     let undecided =
         primary(analysis).filter(|found| matches!(found.verdict, Verdict::Undecided { .. })).count();
+    if undecided == 0 && of_several.is_some() {
+        tell(&format!("assay: {run}--fail-if {} does not hold", asked.name()));
+    }
     if undecided > 0 {
         let stricter = match asked {
             FailIf::Slower | FailIf::SlowerAny => "; slower,undecided fails on it",
@@ -196,7 +205,7 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
             _ => "",
         };
         let text = format!(
-            "assay: --fail-if {} does not hold; {undecided} of {all} rows are undecided{stricter}",
+            "assay: {run}--fail-if {} does not hold; {undecided} of {all} rows are undecided{stricter}",
             asked.name()
         );
         writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;

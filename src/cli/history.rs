@@ -186,7 +186,10 @@ fn write(args: &Args, found: &[Loaded], several: bool) -> anyhow::Result<()> {
 fn with_those_below(words: &[String], runs: &[RunSummary]) -> Result<Vec<String>, Failure> {
     let mut all: Vec<String> = Vec::new();
     for word in words {
-        let below = runs.iter().filter(|run| is_prefix(word) && run.name.starts_with(word) && is_whole(run));
+        // Also those of which no run has finished: a job that never works must not pass for none.
+        let below = runs
+            .iter()
+            .filter(|run| is_prefix(word) && run.name.starts_with(word) && is_one_of_a_series(run));
         let mut below: Vec<String> = below.map(|run| run.name.clone()).collect();
         below.sort_unstable();
         if is_prefix(word) && below.is_empty() {
@@ -226,6 +229,15 @@ fn of_name(
     }
     if sharing > 1 && runs.len() == 1 && unfinished.is_none() {
         terminal::tell(&format!("note: '{name}' has one finished run, and nothing before it"));
+        return Ok(Found::FirstNight(ExitCode::SUCCESS));
+    }
+    if let Some(newest) = unfinished.filter(|_| whole == 0 && sharing > 1) {
+        let why = format!("no run called '{name}' has finished; the newest is run {newest}");
+        if args.fail_if.is_some() {
+            let db = super::run::database_flag(&args.database.db);
+            return Err(Failure::tool(why).hint(format!("`assay show {newest}{db}` says what became of it")));
+        }
+        terminal::tell(&format!("note: {why}"));
         return Ok(Found::FirstNight(ExitCode::SUCCESS));
     }
     if runs.len() < 2 {

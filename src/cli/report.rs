@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         pictures::write(&document, directory, args.output.force)?;
     }
     write(&document, format, &args.output, args.raw_cells)?;
-    fail_if(args.fail_if, &analysis)
+    fail_if(args.fail_if, &analysis, None)
 }
 
 /// A run that can be judged as the command line wishes.
@@ -186,8 +186,9 @@ fn several(
     let format = format_of(args.format, &args.output)?;
     let judged = overview::write(&all, wishes, options, format, &args.output, store, args.raw_cells)?;
     let mut largest = 0;
-    for analysis in &judged {
-        let code = fail_if(args.fail_if, analysis).unwrap_or_else(|error| report_error(&error));
+    for (analysis, run) in judged.iter().zip(all.iter().filter_map(|one| one.run.as_ref())) {
+        let name = format!("run {} ({})", run.id.unwrap_or_default(), run.name);
+        let code = fail_if(args.fail_if, analysis, Some(&name)).unwrap_or_else(|error| report_error(&error));
         largest = largest.max(number_of(code));
     }
     if args.fail_if.is_some() && has_failures {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::command_name::command_name;
 use super::described::{Experiment, Factor, Simulated, headlines};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
@@ -85,7 +86,7 @@ impl Experiment {
     /// All mistakes on the command line.
     pub fn from_command(argv: &[String], line: &CommandLine) -> Result<Experiment, ExperimentErrors> {
         let command = Some(Placed { value: argv.to_vec(), place: flag("--") });
-        let origin = argv.first().map_or("command", String::as_str);
+        let origin = command_name(argv);
         assemble(Written { command, ..Written::default() }, origin, Path::new(""), line)
     }
 }

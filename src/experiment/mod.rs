@@ -4,6 +4,7 @@
 //! It must not know cells, rounds or what a key is bound to (that is plan's), nor touch anything but the files named.
 
 mod assemble;
+mod command_name;
 mod described;
 mod device_spec;
 mod errors;

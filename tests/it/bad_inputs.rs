@@ -148,6 +148,8 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary direct=0,1 -d job.fio", GOOD, &["job.fio is not a directory"]),
     wrong("run job.fio --vary direct=0,1 --db no/where.db", GOOD, &["no/where.db"]),
     wrong("run job.fio --vary direct=0,1 --db .", GOOD, &["a directory"]),
+    wrong("run job.fio --vary direct=0,1 -o report.xyz", GOOD, &["no report format has the ending .xyz"]),
+    wrong("run job.fio --vary direct=0,1 -o a.md --html b.html", GOOD, &["cannot be used with"]),
     wrong("run job.fio --vary direct=0,1 --html no/where.html", GOOD, &["cannot write no/where.html"]),
     wrong("run", &[], &["nothing to run is given"]),
     wrong("run job.fio --vary bs=4k,8k -- echo", GOOD, &["both a file and a command"]),

@@ -170,6 +170,29 @@ fn a_gate_does_not_pass_without_a_job() {
     );
 }
 
+/// A job that never came to its end is no job that is not there.
+#[test]
+fn a_gate_of_all_names_does_not_pass_over_one_without_a_finished_run() {
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[a]\nrw=write\nbs=4k\nsize=64k\n");
+    for (seed, name) in [("1", "n/a"), ("2", "n/a"), ("3", "n/b")] {
+        let words = ["run", "job.fio", "-q", "--engine", "null", "--aa", "--name", name, "--rounds", "1"];
+        sandbox.succeed(&[&words[..], &["--primary", "write.total_ios", "--seed", seed]].concat());
+    }
+    sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"failed\"' WHERE id = 3");
+    let words = ["history", "n/", "--primary", "write.total_ios"];
+    let told = sandbox.run(&words);
+    assert_eq!(told.status.code(), Some(0), "{}", errors(&told));
+    assert!(
+        errors(&told).contains("note: no run called 'n/b' has finished; the newest is run 3"),
+        "{}",
+        errors(&told)
+    );
+    let gate = sandbox.run(&[&words[..], &["--fail-if", "slower"]].concat());
+    assert_eq!(gate.status.code(), Some(1), "{}", errors(&gate));
+    assert!(errors(&gate).contains("assay show 3"), "{}", errors(&gate));
+}
+
 /// One run by hand that was judged by another metric must not change what the gate looks at.
 #[test]
 fn runs_that_were_judged_otherwise_need_a_word() {

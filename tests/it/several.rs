@@ -30,8 +30,7 @@ fn suite(sandbox: &Sandbox) {
 fn a_directory_is_run_by_name_with_one_page_and_one_exit_code() {
     let sandbox = Sandbox::new();
     suite(&sandbox);
-    let words =
-        ["run", "suite", "--name", "night", "--seed", "3", "--fail-if", "slower", "--html", "page.html"];
+    let words = ["run", "suite", "--name", "night", "--seed", "3", "--fail-if", "slower", "-o", "page.html"];
     let output = sandbox.run(&words);
     let (said, text) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
     assert_eq!(output.status.code(), Some(3), "{said}\n{text}");
@@ -98,7 +97,7 @@ fn one_that_fails_keeps_no_other_from_being_run() {
     suite(&sandbox);
     let broken = "command = [\"sh\", \"-c\", \"exit ${x}\"]\n[[factor]]\nname = \"x\"\nlevels = [1, 2]\n";
     sandbox.write("suite/broken.toml", broken);
-    let output = sandbox.run(&["run", "-q", "suite", "--html", "page.html"]);
+    let output = sandbox.run(&["run", "-q", "suite", "-o", "page.html"]);
     let (said, text) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
@@ -262,7 +261,7 @@ fn an_interrupt_says_what_is_left_and_how_it_is_run() {
     suite(&sandbox);
     let slow = "command = [\"sh\", \"-c\", \"touch began; sleep 30; true ${x} ${y}\"]\n[[factor]]\nname = \"x\"\nlevels = [3, 4]\n";
     sandbox.write("suite/ending.toml", slow);
-    let child = sandbox.start(&["run", "suite", "--name", "n", "--vary", "y=1,2", "--html", "page.html"]);
+    let child = sandbox.start(&["run", "suite", "--name", "n", "--vary", "y=1,2", "-o", "page.html"]);
     let begun = std::time::Instant::now();
     while !sandbox.path().join("began").exists() {
         assert!(begun.elapsed() < crate::target_bench::PATIENCE);
@@ -284,7 +283,7 @@ fn an_interrupt_says_what_is_left_and_how_it_is_run() {
     );
     assert!(said.contains("run 2 was interrupted"), "{said}");
     let line = said.lines().find(|line| line.starts_with("scan: not begun")).unwrap();
-    assert!(line.contains("--compare y") && !line.contains("--html"), "{line}");
+    assert!(line.contains("--compare y") && !line.contains("page.html"), "{line}");
     let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
     assert!(page.contains("not begun; by itself: assay run"), "{page}");
 }

@@ -11,6 +11,8 @@ use crate::cli::Failure;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
 use crate::cli::failures::Failures;
+use crate::cli::output::Output;
+use crate::cli::report::format_of;
 use crate::experiment::{CommandLine, Experiment, HOW_LONG, MEASURED, VARY_IS_V, WHAT, target_key};
 use crate::report::Format;
 use crate::units::parse_duration_s;
@@ -108,11 +110,14 @@ pub struct Args {
     /// Count every round, also those in which others disturbed the machine
     #[arg(long, help_heading = MACHINE, hide_short_help = true)]
     pub(in crate::cli) keep_disturbed: bool,
-    /// Also write the report as one HTML file
-    #[arg(long, value_name = "FILE", help_heading = REPORT)]
+    /// Also write the report to FILE (.html, .md, .json …)
+    #[arg(short = 'o', long, value_name = "FILE", group = "file", help_heading = REPORT)]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Also write the report as HTML, whatever the file is called
+    #[arg(long, value_name = "FILE", group = "file", help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) html: Option<PathBuf>,
-    /// Replace the file of --html whoever wrote it
-    #[arg(long, requires = "html", help_heading = REPORT, hide_short_help = true)]
+    /// Replace that file whoever wrote it
+    #[arg(long, requires = "file", help_heading = REPORT, hide_short_help = true)]
     pub(in crate::cli) force: bool,
     /// Report as text, lkml, mmtests, markdown, html, json, csv or junit
     #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = REPORT)]
@@ -161,6 +166,7 @@ impl Args {
             trust: false,
             drop_caches: false,
             keep_disturbed: false,
+            output: None,
             html: None,
             force: false,
             format: Format::Text,
@@ -233,6 +239,19 @@ impl Args {
             beyond_delta: self.beyond_delta(),
             db: &self.database.db,
         })
+    }
+
+    /// The file that the report is written to besides, and its format.
+    ///
+    /// # Errors
+    /// An ending that stands for no format.
+    pub(super) fn file(&self) -> Result<Option<(Output, Format)>, Failure> {
+        let of = |file: &Path| Output { file: Some(file.to_owned()), force: self.force };
+        match (&self.html, &self.output) {
+            (Some(file), _) => Ok(Some((of(file), Format::Html))),
+            (None, Some(file)) => format_of(None, &of(file)).map(|format| Some((of(file), format))),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Whether the engine is one that runs by settings alone, or one that is unknown, which is told later.

@@ -64,6 +64,11 @@ fn enough_operations(plan: &Plan) -> Result<(), Failure> {
 
 /// Refuses a latency that the engines of two arms begin to count at different moments.
 fn one_meaning(plan: &Plan) -> Result<(), Failure> {
+    if let Some(metric) = plan.latency_that_fio_lacks() {
+        let said = format!("primary {metric}: fio does not tell how long writes take until they are durable");
+        return Err(Failure::request(said)
+            .hint("--engine native does; write.clat_ns.mean and sync.lat_ns.mean are told by both"));
+    }
     let Some(metric) = plan.latency_of_two_meanings() else { return Ok(()) };
     let said = format!(
         "primary {metric}: with a rate, native counts it from the time an I/O was due, fio from its issue: engines cannot \

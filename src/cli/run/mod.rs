@@ -58,7 +58,6 @@ pub(super) use watching::ROUNDS;
 
 use crate::cli::Failure;
 use crate::cli::named_run::already_there;
-use crate::cli::output::Output;
 use crate::store::Store;
 
 /// Plans, runs and judges an experiment, or goes on with one.
@@ -66,7 +65,7 @@ use crate::store::Store;
 /// # Errors
 /// A wrong request before anything was touched (exit code 2); a trial or tool that failed (1).
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    check_html(args)?;
+    args.file()?.map_or(Ok(()), |(file, _)| file.check())?;
     arguments_can_be_kept()?;
     args.conduct()?;
     if args.resume.is_some() || !args.more.is_empty() {
@@ -176,11 +175,6 @@ fn can_begin(prepared: &Prepared, quiet: bool) -> anyhow::Result<()> {
         crate::sys::terminal::tell(&line);
     }
     Ok(())
-}
-
-/// Whether the file of `--html` can be written.
-fn check_html(args: &Args) -> Result<(), Failure> {
-    Output { file: args.html.clone(), force: args.force }.check()
 }
 
 /// A run keeps its command line as text, to be repeated and resumed by it.

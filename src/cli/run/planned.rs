@@ -140,11 +140,34 @@ fn writable(directory: &Path) -> Result<(), Failure> {
         Ok(found) if !found.is_dir() => {
             Err(Failure::request(format!("{} is not a directory", directory.display())).hint(hint))
         }
+        Ok(_) if kernels_own(directory).is_some() => {
+            let (place, kind) = (directory.display(), kernels_own(directory).unwrap_or_default());
+            Err(Failure::request(format!("no files can be made in {place}: it is the kernel's own ({kind})"))
+                .hint(hint))
+        }
         Ok(_) => rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
             .map_err(|error| {
                 Failure::request(format!("cannot write to {}: {error}", directory.display())).hint(hint)
             }),
     }
+}
+
+/// Which filesystem of the kernel's own, in which nobody makes files, a directory is in.
+fn kernels_own(directory: &Path) -> Option<&'static str> {
+    /// Their numbers of statfs(2).
+    const ALL: [(u64, &str); 9] = [
+        (0x9fa0, "proc"),
+        (0x6265_6572, "sysfs"),
+        (0x6367_7270, "cgroup2"),
+        (0x0027_e0eb, "cgroup"),
+        (0x6462_6720, "debugfs"),
+        (0x7472_6163, "tracefs"),
+        (0x6265_6570, "configfs"),
+        (0x7363_6673, "securityfs"),
+        (0x1cd1, "devpts"),
+    ];
+    let number = rustix::fs::statfs(directory).ok()?.f_type as u64;
+    ALL.iter().find(|(of, _)| *of == number).map(|(_, name)| *name)
 }
 
 fn wrong_plan(error: &PlanError) -> Failure {
@@ -159,6 +182,17 @@ pub(super) fn seed_from_clock() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_kernel_shows_is_no_place_for_files() {
+        let said = |place: &str| writable(Path::new(place)).map_err(|failure| failure.to_string());
+        assert_eq!(
+            said("/proc").unwrap_err(),
+            "no files can be made in /proc: it is the kernel's own (proc)"
+        );
+        assert_eq!(kernels_own(Path::new("/sys")), Some("sysfs"));
+        assert!(writable(tempfile::tempdir().unwrap().path()).is_ok());
+    }
     use crate::experiment::CommandLine;
 
     #[test]

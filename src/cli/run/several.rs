@@ -11,7 +11,7 @@ use super::args::Args;
 use super::conduct::database_flag;
 use super::prepare::{Prepared, now_unix_ns};
 use super::source::Source;
-use super::verdict::{options, wishes};
+use super::verdict::{is_written, options, wishes};
 use super::{judged, place};
 use crate::cli::Failure;
 use crate::cli::fail_if::HOLDS;
@@ -135,7 +135,7 @@ impl Args {
         let mut args = self.with_share_of_time(runs);
         args.asked.name = self.asked.name.as_ref().map(|name| named(name, label));
         if among.has_others {
-            args.html = None;
+            (args.html, args.output) = (None, None);
         }
         // A file's own factors become rows, as those of a recipe.
         let asked = self.asked.vary.first().and_then(|vary| vary.split_once('='));
@@ -233,12 +233,11 @@ fn say_all(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()>
     }
 }
 
-/// Writes the page of `--html`.
+/// Writes the file of `-o`.
 fn page(args: &Args, ended: &[Reported], store: &Store) -> anyhow::Result<()> {
-    let Some(file) = &args.html else { return Ok(()) };
-    let output = Output { file: Some(file.clone()), force: args.force };
-    let options = options(args, Format::Html);
-    overview::write(ended, &wishes(args), &options, Format::Html, &output, Some(store), false).map(drop)
+    let Some((output, format)) = args.file()? else { return Ok(()) };
+    let options = options(args, format);
+    overview::write(ended, &wishes(args), &options, format, &output, Some(store), false).map(drop)
 }
 
 /// What runs it by itself, as it would have been run.
@@ -253,9 +252,9 @@ fn say_where(args: &Args, ended: &[Reported]) {
     for one in ended.iter().filter(|one| one.run.is_none()) {
         tell(&format!("{}: {}", one.name, one.failure.as_deref().unwrap_or_default()));
     }
-    match &args.html {
+    match args.file().ok().flatten() {
         _ if args.quiet || ids.is_empty() => {}
-        Some(file) => tell(&format!("\nreport with pictures: {}", file.display())),
+        Some((output, format)) => tell(&format!("\n{}", is_written(&output, format))),
         None => tell(&format!(
             "\nruns {} are stored; one page with pictures: assay report {}{} -o report.html",
             ids.join(", "),

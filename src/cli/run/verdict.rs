@@ -1,6 +1,7 @@
 //! The verdict at the end of a session: the report on standard output, pictures where they were asked for.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::args::Args;
@@ -76,16 +77,15 @@ pub(super) fn explain(args: &Args, run: &Run, analysis: &Analysis, watched: &Run
     write(&document, Format::Text, &Output::default(), false)
 }
 
-/// Writes the HTML file if one is wanted, and says where the report is.
+/// Writes the file of `-o` if one is wanted, and says where the report is.
 ///
 /// # Errors
 /// An output that cannot be written.
 pub(super) fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<&Run>) -> anyhow::Result<()> {
-    if let Some(file) = &args.html {
-        let document = Document::explained(run, analysis, watched, &options(args, Format::Html));
-        let output = Output { file: Some(file.clone()), force: args.force };
-        write(&document, Format::Html, &output, false)?;
-        writeln!(terminal::err(), "\nreport with pictures: {}", file.display())?;
+    if let Some((output, format)) = args.file()? {
+        let document = Document::explained(run, analysis, watched, &options(args, format));
+        write(&document, format, &output, false)?;
+        writeln!(terminal::err(), "\n{}", is_written(&output, format))?;
     } else if run.state == RunState::Finished
         && !args.quiet
         && args.among.as_ref().is_none_or(|among| !among.has_others)
@@ -98,6 +98,13 @@ pub(super) fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<
         )?;
     }
     Ok(())
+}
+
+/// Where the report is, for the last line of a run.
+pub(super) fn is_written(output: &Output, format: Format) -> String {
+    let file = output.file.as_deref().unwrap_or(Path::new("-")).display();
+    let what = if format == Format::Html { "report with pictures" } else { "report" };
+    format!("{what}: {file}")
 }
 
 /// What the command line wants to read.
@@ -164,11 +171,11 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
         // What a gate asks for is known: that is the answer, and the failures are beside it.
         if !is_wrong && args.fail_if.is_some_and(|condition| condition.holds(analysis)) {
             tell(&format!("assay: {what}\nhint: {hint}"));
-            return fail_if(args.fail_if, analysis);
+            return fail_if(args.fail_if, analysis, None);
         }
         return Err(Failure::tool(what).hint(hint).into());
     }
-    if let Some(failure) = not_comparable(args.fail_if, analysis) {
+    if let Some(failure) = not_comparable(args.fail_if, analysis, "") {
         let id = run.id.unwrap_or_default();
         let db = super::conduct::database_flag(&args.database.db);
         return Err(failure
@@ -181,7 +188,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     if let Some((reason, hint)) = nothing_compared(run, analysis) {
         return Err(Failure::tool(format!("nothing was compared: {reason}")).hint(hint).into());
     }
-    fail_if(args.fail_if, analysis)
+    fail_if(args.fail_if, analysis, None)
 }
 
 /// How failures are made good that would have come again at once, if there are any.
