@@ -14,7 +14,7 @@ use super::{Failure, local_time};
 use crate::analyse::{self, Verdict};
 use crate::history::{FEWEST_BEFORE, History, Series};
 use crate::import::{self, Input};
-use crate::record::{Deltas, MetricDelta, Run, RunState};
+use crate::record::{Deltas, MetricDelta, Run, RunState, without_syncs};
 use crate::report::{Format, HistoryOf, history_json, history_page, history_text};
 use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
@@ -82,7 +82,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let all = with_those_below(&args.names, &runs)?;
     begin_a_history(args, &all, &runs)?;
-    let of = |name: &String| of_name(args, &store, name, runs.clone(), all.len());
+    // One that never finished a run has no test, and takes no share.
+    let is_tested = |name: &&String| runs.iter().any(|run| run.name == **name && is_whole(run));
+    let tested = all.iter().filter(is_tested).count();
+    let of = |name: &String| of_name(args, &store, name, runs.clone(), (all.len(), tested));
     let several = all.len() > 1;
     let (mut found, mut codes) = (Vec::new(), Vec::new());
     for name in &all {
@@ -205,13 +208,13 @@ fn with_those_below(words: &[String], runs: &[RunSummary]) -> Result<Vec<String>
     Ok(all)
 }
 
-/// The history of the runs of one name; `sharing`: so many histories share α.
+/// The history of the runs of one name, which is one of `several`, of which so many share α.
 fn of_name(
     args: &Args,
     store: &Store,
     name: &str,
     mut runs: Vec<RunSummary>,
-    sharing: usize,
+    (several, sharing): (usize, usize),
 ) -> Result<Found, Failure> {
     runs.retain(|run| run.name == *name && is_one_of_a_series(run));
     runs.sort_by_key(|run| (run.started_unix_ns, run.id));
@@ -223,19 +226,20 @@ fn of_name(
     runs.retain(is_whole);
     runs.drain(..runs.len().saturating_sub(args.last.unwrap_or(usize::MAX)));
     // Of several names one may be young, or have a new beginning.
-    let is_young = whole == 1 || (sharing > 1 && runs.len() == 1 && !args.since.is_empty());
+    let is_young = whole == 1 || (several > 1 && runs.len() == 1 && !args.since.is_empty());
     if let Some(condition) = args.fail_if.filter(|_| is_young && unfinished.is_none()) {
         return Ok(Found::FirstNight(first_night(condition, name)));
     }
-    if sharing > 1 && runs.len() == 1 && unfinished.is_none() {
+    if several > 1 && runs.len() == 1 && unfinished.is_none() {
         terminal::tell(&format!("note: '{name}' has one finished run, and nothing before it"));
         return Ok(Found::FirstNight(ExitCode::SUCCESS));
     }
-    if let Some(newest) = unfinished.filter(|_| whole == 0 && sharing > 1) {
+    let is_one_below = args.names.iter().any(|word| is_prefix(word) && name.starts_with(word.as_str()));
+    if let Some(newest) = unfinished.filter(|_| whole == 0 && (several > 1 || is_one_below)) {
         let why = format!("no run called '{name}' has finished; the newest is run {newest}");
         if args.fail_if.is_some() {
             let db = super::run::database_flag(&args.database.db);
-            return Err(Failure::tool(why).hint(format!("`assay show {newest}{db}` says what became of it")));
+            return Err(Failure::tool(why).hint(format!("`assay show {newest}{db}` says what became of it; `assay run --resume {newest}{db}` goes on, `assay delete {newest}{db}` takes it out")));
         }
         terminal::tell(&format!("note: {why}"));
         return Ok(Found::FirstNight(ExitCode::SUCCESS));
@@ -278,7 +282,7 @@ fn of_name(
     wishes.check(&run).map_err(Failure::request)?;
     match wishes.check_deltas(&run) {
         // Of several names one may have the metric and another one not.
-        Err(unknown) if sharing > 1 => terminal::tell(&format!("note: {name}: {unknown}")),
+        Err(unknown) if several > 1 => terminal::tell(&format!("note: {name}: {unknown}")),
         known => known.map_err(Failure::request)?,
     }
     let analysis = analyse::analyse(&run, &wishes);
@@ -375,7 +379,8 @@ struct Way {
 /// The option that says of all runs what they say differently.
 fn judged_otherwise(args: &Args, ways: &[Way]) -> Option<&'static str> {
     let mut pairs = ways.windows(2);
-    if args.primary.is_none() && pairs.clone().any(|two| two[0].primary != two[1].primary) {
+    let primary = |way: &Way| way.primary.as_deref().map(without_syncs);
+    if args.primary.is_none() && pairs.clone().any(|two| primary(&two[0]) != primary(&two[1])) {
         return Some("--primary");
     }
     let said = args.delta.as_ref();

@@ -2,7 +2,7 @@
 //!
 //! Enters: the primary metric, δ and α of each run that became an arm. Leaves: those of the comparison, and notes where runs differ.
 
-use crate::record::{Design, MetricDelta, StopRule, deltas_in_words};
+use crate::record::{Design, MetricDelta, StopRule, deltas_in_words, without_syncs};
 
 /// By what a run was judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +46,15 @@ pub(super) fn decided(ways: &[Judged]) -> Decided {
         decided.asked = ways.iter().all(|way| way.asked);
     } else {
         let by = listed(ways, |way| way.primary.clone().unwrap_or_else(|| "their usual metric".to_owned()));
-        decided.note_of_primary =
-            Some(format!("the runs were decided by {by}: --primary says which decides here"));
+        let common = |way: &Judged| way.primary.as_deref().map(without_syncs);
+        decided.primary = common(first).filter(|of| ways.iter().all(|way| common(way).as_ref() == Some(of)));
+        let here = decided.primary.as_ref().map_or_else(String::new, |of| format!("here {of} decides, "));
+        decided.note_of_primary = Some(match here.is_empty() {
+            true => format!("the runs were decided by {by}: --primary says which decides here"),
+            false => format!(
+                "the runs were decided by {by}: {here}which all of them have, unless --primary says another"
+            ),
+        });
     }
     let rest = StopRule::default();
     if ways.iter().all(|way| (way.delta, &way.deltas, way.alpha) == (first.delta, &first.deltas, first.alpha))
@@ -98,6 +105,20 @@ mod tests {
         assert_eq!(same.stop.map(|stop| (stop.delta, stop.alpha)), Some((0.07, 0.05)));
         assert_eq!((same.note_of_primary, same.note_of_error), (None, None));
 
+        let synced =
+            decided(&[way(Some("a:write.lat_ns.mean"), 0.02), way(Some("a:durable.lat_ns.mean"), 0.02)]);
+        assert_eq!(
+            synced.primary.as_deref(),
+            Some("a:write.lat_ns.mean"),
+            "not the bandwidth, which a rate fixes"
+        );
+        assert_eq!(
+            synced.note_of_primary.as_deref(),
+            Some(
+                "the runs were decided by a:write.lat_ns.mean, a:durable.lat_ns.mean: here a:write.lat_ns.mean decides, which all of \
+                 them have, unless --primary says another"
+            )
+        );
         let other = decided(&[way(Some("tps"), 0.07), way(None, 0.05)]);
         assert_eq!((other.primary, other.stop), (None, None));
         assert_eq!(

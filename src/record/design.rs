@@ -255,3 +255,10 @@ impl Default for StopRule {
         }
     }
 }
+
+/// The metrics that decide, with the latency of writes in place of the time until they are durable: what earlier versions of assay took, and
+/// what runs have in common of which one syncs each write and another does not.
+#[must_use]
+pub fn without_syncs(primary: &str) -> String {
+    primary.replace("durable.lat_ns.", "write.lat_ns.")
+}

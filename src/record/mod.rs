@@ -21,7 +21,9 @@ mod rows;
 mod trial;
 
 pub use deltas::{Deltas, MetricDelta, delta_of, deltas_in_words};
-pub use design::{Bisects, Cell, Design, Explains, Factor, FailureRule, LeftOut, Order, StopRule, Together};
+pub use design::{
+    Bisects, Cell, Design, Explains, Factor, FailureRule, LeftOut, Order, StopRule, Together, without_syncs,
+};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};

@@ -335,7 +335,10 @@ impl Job {
     /// nor of several files, where as in fio a sync goes to the one whose turn it is; nor where very many writes wait for one.
     #[must_use]
     pub fn durability(&self) -> Option<Durability> {
-        let told = self.pattern.mix.writes() && self.thinktime.pause.is_zero() && self.nrfiles == 1;
+        // Blocks of a backlog are read back between a write and its sync.
+        let backlog = self.verify.as_ref().is_some_and(|verify| verify.backlog > 0);
+        let told =
+            self.pattern.mix.writes() && self.thinktime.pause.is_zero() && self.nrfiles == 1 && !backlog;
         let syncs = [self.fsync, self.fdatasync].into_iter().filter(|every| *every > 0).min();
         let synced = syncs.is_some_and(|every| every <= MOST_AWAITING);
         match self.method {

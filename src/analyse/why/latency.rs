@@ -66,8 +66,16 @@ fn p99(direction: &str, stage: RequestStage) -> String {
     format!("blocks.{direction}.{}.p99", stage.name())
 }
 
-/// The latency that decides, where a pace sets the time between operations.
+/// The latency that decides, where a pace sets the time between operations in both arms: a pause is not all of it, and a rate may not be
+/// kept, and then the sum has the difference.
 pub(super) fn judged(pair: &Pair<'_>) -> Option<BudgetLine> {
+    let Interval { estimate, low, high } = pair.budget?.total.difference_ns;
+    let is_fixed = (low <= 0.0 && high >= 0.0) || estimate.abs() < pair.budget?.least_ns;
+    of_a_section_with_a_pace(pair).filter(|_| is_fixed)
+}
+
+/// The latency that decides, where its section has a pace.
+fn of_a_section_with_a_pace(pair: &Pair<'_>) -> Option<BudgetLine> {
     let paced = pair.budget.is_some_and(|budget| budget.asleep.with_pauses);
     let is_latency = |metric: &str| {
         named(metric).is_some() || ["sync.lat_ns.", "durable.lat_ns."].iter().any(|of| metric.starts_with(of))
@@ -77,7 +85,7 @@ pub(super) fn judged(pair: &Pair<'_>) -> Option<BudgetLine> {
 
 /// The parts of one whose job has a pace.
 fn of_a_pace(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
-    let Some(judged) = judged(pair) else { return Vec::new() };
+    let Some(judged) = of_a_section_with_a_pace(pair) else { return Vec::new() };
     let of = |metric: &str| time(&pair.own, metric, Unit::Nanoseconds);
     let durable = pair.metric.strip_prefix("durable.lat_ns.");
     let Some((direction, kind, statistic)) =
@@ -99,11 +107,14 @@ fn of_a_pace(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
             share(rest.baseline_ns, judged.baseline_ns).max(share(rest.candidate_ns, judged.candidate_ns));
         (is_mean && largest >= LEAST_REST).then_some(rest)
     };
+    // Of the mean until a write is durable the rest is its sync.
+    let is_apart = direction == "write" && !(is_mean && durable.is_some());
+    let sync = of(&format!("sync.lat_ns.{statistic}")).filter(|_| is_apart);
     let parts = [
         (LatencyPart::Service, service),
         (LatencyPart::BeforeIssue, rest(latency, service)),
         (LatencyPart::UntilDurable, durable.and_then(|_| rest(Some(judged), latency))),
-        (LatencyPart::Sync, of(&format!("sync.lat_ns.{statistic}")).filter(|_| direction == "write")),
+        (LatencyPart::Sync, sync),
     ];
     parts.into_iter().filter_map(|(part, time)| Some((part, time?))).collect()
 }
@@ -112,7 +123,7 @@ fn of_a_pace(pair: &Pair<'_>) -> Vec<(LatencyPart, BudgetLine)> {
 fn named(metric: &str) -> Option<(&str, &str, &str)> {
     let (direction, rest) = metric.split_once('.')?;
     let (kind, statistic) = rest.split_once('.')?;
-    (matches!(direction, "read" | "write") && matches!(kind, "lat_ns" | "clat_ns"))
+    (matches!(direction, "read" | "write" | "trim") && matches!(kind, "lat_ns" | "clat_ns"))
         .then_some((direction, kind, statistic))
 }
 
@@ -223,7 +234,7 @@ mod tests {
         near(&found(true, "write.lat_ns.p95"), &[(LatencyPart::Service, 360_000)]);
         near(&found(true, "write.clat_ns.mean"), &[(LatencyPart::Sync, -10_000)]);
         near(&found(false, "write.lat_ns.mean"), &[]);
-        let durable = [mean[0], mean[1], (LatencyPart::UntilDurable, -10_000), mean[2]];
+        let durable = [mean[0], mean[1], (LatencyPart::UntilDurable, -10_000)];
         near(&found(true, "durable.lat_ns.mean"), &durable);
         near(&found(true, "durable.lat_ns.p95"), &[(LatencyPart::Service, 360_000)]);
         near(&found(true, "sync.lat_ns.mean"), &[]);
@@ -231,22 +242,23 @@ mod tests {
 
     #[test]
     fn where_a_pace_sets_the_time_causes_only_go_with_the_latency() {
-        let run = |paced: bool| {
+        let run = |paced: bool, walls: [f64; 2]| {
             let mut run = run_with(&[
                 ("durable.lat_ns.mean", 500_000.0, 900_000.0),
                 ("write.total_ios", 100_000.0, 100_000.0),
-                ("locks.lost", 0.0, 0.0),
-                ("locks.at.rwsem_W.f", 0.0, 0.7),
+                ("workers.wall", walls[0], walls[1]),
             ]);
             run.design.primary = Some("durable.lat_ns.mean".to_owned());
             run.design.paced = if paced { vec!["w".to_owned()] } else { Vec::new() };
             explained(&run)
         };
-        let why = run(true);
+        let why = run(true, [2.0, 2.0]);
         assert!((why.judged.unwrap().difference_ns.estimate - 400_000.0).abs() < 8_000.0, "{why:?}");
-        assert!(why.causes.iter().any(|cause| cause.rule == "lock_wait"), "{why:?}");
+        assert!(!why.causes.is_empty(), "{why:?}");
         assert!(why.causes.iter().all(|cause| cause.grade != Grade::AccountsFor && cause.share.is_none()));
         assert!(why.unexplained_ns.is_none() && why.unsure.is_empty());
-        assert!(run(false).judged.is_none());
+        assert!(run(false, [2.0, 2.0]).judged.is_none());
+        let not_kept = run(true, [1.0, 2.0]);
+        assert!(not_kept.judged.is_none() && not_kept.unexplained_ns.is_some(), "{not_kept:?}");
     }
 }

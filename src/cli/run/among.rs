@@ -45,7 +45,7 @@ impl Among {
             }
         }
         for (option, value) in set {
-            remove(&mut alone, option);
+            remove(&mut alone, option, takes_a_value);
             if let Some(value) = value {
                 alone.splice(2..2, [(*option).to_owned(), value.clone()]);
             }
@@ -54,15 +54,36 @@ impl Among {
     }
 }
 
-/// Takes an option with its value out of a command line.
-fn remove(words: &mut Vec<String>, option: &str) {
+/// Takes an option, with its value if it has one, out of a command line.
+fn remove(words: &mut Vec<String>, option: &str, takes_a_value: fn(&str) -> bool) {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let is_it =
-        |word: &String| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
-    if let Some(at) = words[..end].iter().position(is_it) {
-        let with_value = if words[at] == option { 2 } else { 1 };
-        words.drain(at..(at + with_value).min(words.len()));
+    let is_it = |word: &String| {
+        word == option
+            || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
+            || in_cluster(word, option, takes_a_value).is_some()
+    };
+    let Some(at) = words[..end].iter().position(is_it) else { return };
+    let cluster = in_cluster(&words[at], option, takes_a_value);
+    let is_last = words[at] == option || cluster.is_some_and(|place| place + 1 == words[at].len());
+    let flags = cluster.filter(|place| *place > 1).map(|place| words[at][..place].to_owned());
+    let behind = if is_last && takes_a_value(option) { 2 } else { 1 };
+    words.splice(at..(at + behind).min(words.len()), flags);
+}
+
+/// Where an option of one letter is in a word of several, as in `-qo` and `-opage.html`.
+fn in_cluster(word: &str, option: &str, takes_a_value: fn(&str) -> bool) -> Option<usize> {
+    let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1)?.chars().next()?;
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    for (at, found) in letters.char_indices() {
+        if found == letter {
+            return Some(at + 1);
+        }
+        // What follows is its value.
+        if takes_a_value(&format!("-{found}")) {
+            return None;
+        }
     }
+    None
 }
 
 #[cfg(test)]
@@ -77,6 +98,22 @@ mod tests {
             together: Together { begun_unix_ns: 1, sharing_alpha: 2 },
             has_others: true,
         };
+        let without = |words: &str, option: &str| {
+            let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            remove(&mut words, option, |word| matches!(word, "-o" | "-t" | "--output"));
+            words.join(" ")
+        };
+        for (words, left) in [
+            ("run -o a.md x", "run x"),
+            ("run -oa.md x", "run x"),
+            ("run -qo a.md x", "run -q x"),
+            ("run -qoa.md x", "run -q x"),
+            ("run -tloop:1g x", "run -tloop:1g x"),
+            ("run x -- -o", "run x -- -o"),
+        ] {
+            assert_eq!(without(words, "-o"), left);
+        }
+        assert_eq!(without("run --force x", "--force"), "run x");
         let alone = |words: &str, set: &[(&str, Option<&str>)]| {
             let words = words.split(' ').map(str::to_owned).collect();
             let set: Vec<_> = set.iter().map(|(option, value)| (*option, value.map(str::to_owned))).collect();

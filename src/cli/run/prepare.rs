@@ -487,7 +487,7 @@ fn command_line(args: &Args, seed: u64, alpha: f64) -> Vec<String> {
         }
         // The page is one of all of them.
         if among.has_others {
-            set.extend(["--html", "--output", "-o"].map(|option| (option, None)));
+            set.extend(["--html", "--output", "-o", "--force"].map(|option| (option, None)));
         }
         words = among.alone(words, &set, takes_a_value);
     }

@@ -59,7 +59,9 @@ fn unjudged_syncs(run: &Run, names: &Names<'_>, c: &Comparison) -> Option<String
     let [with, without] = both.into_iter().find(|[with, other]| has(with, SYNCS) && !has(other, SYNCS))?;
     // sync_file_range(2) is counted with the syncs, and makes nothing durable.
     let is_known = has(with, DURABLE);
-    if !is_known && !run.engine.starts_with("fio") {
+    let syncs_ranges = run.job_text.as_ref().is_some_and(|text| text.contains("sync_file_range"))
+        || run.design.factors.iter().any(|factor| factor.name.contains("sync_file_range"));
+    if !is_known && syncs_ranges {
         return None;
     }
     let does = match (is_known, has(without, DURABLE)) {
@@ -70,7 +72,7 @@ fn unjudged_syncs(run: &Run, names: &Names<'_>, c: &Comparison) -> Option<String
                 "waits for them within its writes (sync=): --primary {section}durable.lat_ns{statistic} compares writes with their syncs"
             )
         }
-        (true, false) => "does not sync".to_owned(),
+        (true, false) => "has no sync behind its writes".to_owned(),
         (false, _) => "has none, unless its writes wait for them (sync=)".to_owned(),
     };
     let before = names.before(&c.row);
@@ -177,13 +179,17 @@ mod tests {
         );
         assert_eq!(
             judged("native 1", "write.lat_ns.mean", [&[], &[SYNCS, DURABLE]]),
-            "write.lat_ns leaves out the syncs of cache=off; cache=on does not sync"
+            "write.lat_ns leaves out the syncs of cache=off; cache=on has no sync behind its writes"
         );
         assert_eq!(
             judged("fio-3.33", "write.clat_ns.mean", [&[], &[SYNCS]]),
             "write.clat_ns leaves out the syncs of cache=off; cache=on has none, unless its writes wait for them (sync=)"
         );
-        assert_eq!(judged("native 1", "write.lat_ns.mean", [&[SYNCS], &[]]), "", "sync_file_range");
+        assert_eq!(
+            judged("native 1", "write.lat_ns.mean", [&[SYNCS], &[]]),
+            "write.lat_ns leaves out the syncs of cache=on; cache=off has none, unless its writes wait for them (sync=)",
+            "of several files"
+        );
         assert_eq!(judged("fio-3.33", "write.clat_ns.mean", [&[SYNCS], &[SYNCS]]), "", "it stands beside it");
         assert_eq!(judged("native 1", DURABLE, [&[SYNCS, DURABLE], &[DURABLE]]), "");
         assert_eq!(judged("fio-3.33", "write.bw", [&[SYNCS], &[]]), "");

@@ -73,6 +73,9 @@ fn line(why: &Why, part: LatencyPart, time: &BudgetLine) -> String {
         LatencyPart::Service => format!("of {metric}, service (clat_ns.{statistic})"),
         LatencyPart::UntilDurable => format!("of {metric}, until the sync behind it had ended"),
         LatencyPart::BeforeIssue => format!("of {metric}, before its issue (its turn, submission)"),
+        LatencyPart::Sync if metric.starts_with("durable.") => {
+            format!("within {metric}, a sync by itself (sync.lat_ns.{statistic})")
+        }
         LatencyPart::Sync => format!("beside it, a sync (sync.lat_ns.{statistic})"),
         LatencyPart::Requests(stage) => {
             let direction = metric.split('.').next().unwrap_or_default();

@@ -30,7 +30,7 @@ const UNCOUNTED: &str = "trials take as long in both arms and nothing counts wha
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
     let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
     if let Some(judged) = why_latency::judged(why) {
-        return format!("why: {}: {judged}", pair(why, names));
+        return format!("why: {}: {judged}{}", pair(why, names), of_size(Some(budget)));
     }
     let total = budget.total;
     let scale = scale(&total);
