@@ -178,6 +178,18 @@ fn writes_are_durable_when_their_sync_has_ended() {
     assert!(both("durable").unwrap() > 0.0);
 }
 
+/// What is read back between two writes takes none of the time from when the second was due.
+#[test]
+fn a_write_behind_a_backlog_keeps_its_due_time() {
+    let (_base, work) = work();
+    // All are due at once, and wait for those before them.
+    let job = "[j]\nrw=write\nbs=4k\nsize=1m\nrate_iops=100000000\nverify=crc32c\nverify_backlog=1\n";
+    let outcome = done(EngineKind::Native, job, work.path());
+    let mean = |name: &str| outcome.samples.iter().find(|sample| sample.metric.name == name).unwrap().value;
+    let [due, issued] = ["write.lat_ns.mean", "write.clat_ns.mean"].map(mean);
+    assert!(due > 10.0 * issued, "{due} ns from the due time, {issued} ns from the issue");
+}
+
 #[test]
 fn runtime_is_kept_by_a_wave_of_threads_and_processes() {
     let (_base, work) = work();

@@ -48,6 +48,8 @@ pub(super) struct Running<'j> {
     pub(super) tempo: Option<Box<Tempo>>,
     /// When the transfer taken last was meant to start; with no rate whenever it could.
     pub(super) intended_ns: u64,
+    /// The same of the one that is planned, before which a backlog is read back.
+    planned_ns: u64,
     /// The ramp is over and counting has begun.
     counting: bool,
     usage: Usage,
@@ -100,6 +102,7 @@ impl<'j> Running<'j> {
             instance,
             tempo: None,
             intended_ns: WHENEVER,
+            planned_ns: WHENEVER,
             counting: false,
             usage: Usage::default(),
             wait_counts: WaitCounts::default(),
@@ -269,7 +272,11 @@ impl<'j> Running<'j> {
                 self.intended_ns = WHENEVER;
                 next
             }
-            None => self.ahead.take()?,
+            None => {
+                let next = self.ahead.take()?;
+                self.intended_ns = self.planned_ns;
+                next
+            }
         };
         if let Some(log) = &mut self.io_log {
             log.note(next);
@@ -291,7 +298,7 @@ impl<'j> Running<'j> {
         if let Some(verifier) = self.verifier.as_mut().filter(|verifier| verifier.is_reading_back()) {
             let Some(next) = verifier.read_back() else { return Planned::Done };
             self.ahead.hand_out(next);
-            self.intended_ns = WHENEVER;
+            (self.intended_ns, self.planned_ns) = (WHENEVER, WHENEVER);
             return Planned::Ready;
         }
         match &mut self.tempo {
@@ -300,7 +307,7 @@ impl<'j> Running<'j> {
                 match tempo.due(now, self.until_ns, |steer| ahead.plan_one(steer)) {
                     Ok((next, intended_ns)) => {
                         ahead.hand_out(next);
-                        self.intended_ns = intended_ns;
+                        (self.intended_ns, self.planned_ns) = (intended_ns, intended_ns);
                         Planned::Ready
                     }
                     Err(not_now) => not_now,
