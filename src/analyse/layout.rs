@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::comparison::RowKey;
 use super::options::Options;
 use super::table::Table;
-use crate::record::{Run, Status, Trial, deciding_metrics};
+use crate::record::{Run, Status, Trial, deciding_metrics, other_direction};
 
 /// One row: the same job under the same levels of everything that is not compared.
 pub(super) struct Row {
@@ -198,7 +198,7 @@ fn wished_in(table: &Table, wishes: &[(Option<&str>, &str)], rows: &[Row]) -> Ve
     let named = |row: &Row, name: &str| {
         row.metrics.iter().copied().find(|m| table.metrics()[*m as usize].name == name)
     };
-    let has = |row: &Row, name: &str| named(row, name).or_else(|| named(row, &counterpart(name)?));
+    let has = |row: &Row, name: &str| named(row, name).or_else(|| named(row, &other_direction(name)?));
     let a_job_has = |name: &str| rows.iter().any(|row| !row.key.job.is_empty() && has(row, name).is_some());
     let wished = |row: &Row| {
         let is_own = |section: &Option<&str>| *section == Some(row.key.job.as_str());
@@ -214,13 +214,6 @@ fn wished_in(table: &Table, wishes: &[(Option<&str>, &str)], rows: &[Row]) -> Ve
         metrics
     };
     rows.iter().map(wished).collect()
-}
-
-/// The same metric of the other direction.
-fn counterpart(name: &str) -> Option<String> {
-    let writes = name.strip_prefix("write.").or_else(|| name.strip_prefix("durable."));
-    let reads = writes.map(|rest| format!("read.{rest}"));
-    reads.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
 }
 
 /// The bandwidth that stands for a row: of writes, of reads, or of both together; of these, where not all arms have it, one that more of

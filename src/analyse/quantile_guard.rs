@@ -58,7 +58,27 @@ fn histogram_operations(setting: &Setting, case: &Case) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::super::{Options, analyse};
     use super::*;
+    use crate::record::{Direction, LatencyKind};
+
+    #[test]
+    fn what_has_no_count_is_counted_by_its_own_histogram() {
+        let mut run = run_of(&Made::default(), 8);
+        run.metrics[0].name = "durable.lat_ns.p99".to_owned();
+        run.design.primary = Some("durable.lat_ns.p99".to_owned());
+        for trial in &mut run.trials {
+            for (kind, operations) in [(LatencyKind::Durable, 50), (LatencyKind::Lat, 5_000)] {
+                let mut histogram = LatencyHistogram::empty();
+                histogram.record_n(1_000, operations).unwrap();
+                trial.histograms.push(LatencyHistogram::pack("", Direction::Write, kind, &histogram));
+            }
+        }
+        let refused =
+            Caveat::QuantileRefused { metric: "durable.lat_ns.p99".to_owned(), needed: 1_000, had: 50 };
+        assert!(analyse(&run, &Options::default()).comparisons[0].caveats.contains(&refused));
+    }
 
     #[test]
     fn a_quantile_has_the_count_it_is_of() {

@@ -239,7 +239,10 @@ fn of_name(
         let why = format!("no run called '{name}' has finished; the newest is run {newest}");
         if args.fail_if.is_some() {
             let db = super::run::database_flag(&args.database.db);
-            return Err(Failure::tool(why).hint(format!("`assay show {newest}{db}` says what became of it; `assay run --resume {newest}{db}` goes on, `assay delete {newest}{db}` takes it out")));
+            return Err(Failure::tool(why).hint(format!(
+                "`assay show {newest}{db}` says what became of it; `assay run --resume {newest}{db}` goes on with it, `assay delete \
+                 {newest}{db}` takes it out"
+            )));
         }
         terminal::tell(&format!("note: {why}"));
         return Ok(Found::FirstNight(ExitCode::SUCCESS));

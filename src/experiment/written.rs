@@ -91,8 +91,8 @@ pub struct CommandLine {
     pub no_lead_in: bool,
     /// End with the trial that passes this time, e.g. 10m
     ///
-    /// End with the trial that passes this time, e.g. 10m; the runs of one command share it in equal parts, and --explain is part of it. Kernels are
-    /// built before it begins
+    /// End with the trial that passes this time, e.g. 10m; the runs of one command share it in equal parts, and --explain is part of
+    /// it. Kernels are built before it begins
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = HOW_LONG)]
     pub time_budget: Option<String>,
     /// Stop a trial that takes longer, e.g. 5m

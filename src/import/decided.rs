@@ -48,11 +48,10 @@ pub(super) fn decided(ways: &[Judged]) -> Decided {
         let by = listed(ways, |way| way.primary.clone().unwrap_or_else(|| "their usual metric".to_owned()));
         let common = |way: &Judged| way.primary.as_deref().map(without_syncs);
         decided.primary = common(first).filter(|of| ways.iter().all(|way| common(way).as_ref() == Some(of)));
-        let here = decided.primary.as_ref().map_or_else(String::new, |of| format!("here {of} decides, "));
-        decided.note_of_primary = Some(match here.is_empty() {
-            true => format!("the runs were decided by {by}: --primary says which decides here"),
-            false => format!(
-                "the runs were decided by {by}: {here}which all of them have, unless --primary says another"
+        decided.note_of_primary = Some(match &decided.primary {
+            None => format!("the runs were decided by {by}: --primary says which decides here"),
+            Some(common) => format!(
+                "the runs were decided by {by}: here {common} decides, which all of them have, unless --primary says another"
             ),
         });
     }

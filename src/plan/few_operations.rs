@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use super::Plan;
 use super::cell_spec::CellSpec;
-use super::{Plan, metric_names};
-use crate::workload::{Job, RateLimit, deciding_metrics, operations_for, quantile_of};
+use crate::workload::{Job, RateLimit, deciding_metrics, operations_for, other_direction, quantile_of};
 
 /// A rate is its average, so that a trial may have somewhat more.
 const PACE_HOLDS: f64 = 1.1;
@@ -90,7 +90,7 @@ fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
         }
         "durable" => most("write").or_else(|| most("read")).unwrap_or(Some(0)),
         direction @ ("read" | "write" | "trim") => {
-            let other = metric_names::other_direction(metric);
+            let other = other_direction(metric);
             let other = || most(other.as_deref()?.split('.').next()?);
             most(direction).or_else(other).unwrap_or(Some(0))
         }

@@ -13,7 +13,7 @@ use crate::catalog::{
     EngineKind, MetricDelta, MetricPattern, Runs, forms_of, includes_a_ramp, metrics_of_tracepoint, server_of,
 };
 use crate::experiment::{Experiment, Fresh};
-use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
+use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest, other_direction};
 
 /// What getrusage(2) counts of a whole trial, and /proc/stat of the machine meanwhile.
 const OF_TRIAL: [&str; 7] =
@@ -336,13 +336,6 @@ impl MetricNames {
             }
         }
     }
-}
-
-/// The same metric of reads in the place of writes, or the other way round.
-pub(super) fn other_direction(name: &str) -> Option<String> {
-    let write = name.strip_prefix("write.").or_else(|| name.strip_prefix("durable."));
-    let read = write.map(|rest| format!("read.{rest}"));
-    read.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
 }
 
 fn is_latency(name: &str) -> bool {

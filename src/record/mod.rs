@@ -38,7 +38,7 @@ pub use note::{Note, NoteKind};
 pub use probe::{PROBE_ENGINE, is_probe};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
-pub use crate::workload::{deciding_metrics, metric_advice, operations_for, quantile_of};
+pub use crate::workload::{deciding_metrics, metric_advice, operations_for, other_direction, quantile_of};
 pub use trial::{Outcome, Series, Status, Trial};
 
 use std::collections::{BTreeSet, HashMap};

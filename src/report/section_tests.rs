@@ -32,6 +32,14 @@ pub(super) fn made_up() -> (Run, Analysis) {
     (run, analysis)
 }
 
+/// What a section of remarks alone says, one on each line.
+pub(super) fn remarks(section: &Section) -> String {
+    match section.blocks.first() {
+        Some(Block::Remarks(all)) => all.join("\n").replace(super::words::NBSP, " "),
+        _ => String::new(),
+    }
+}
+
 /// A section that no format has ever seen, with a block of almost every kind.
 fn unheard_of() -> Section {
     let pictures: fn(&Document<'_>) -> Option<Drawings> = |_| None;

@@ -20,9 +20,29 @@ pub fn deciding_metrics<'t>(
     text.split(',').map(one).collect()
 }
 
+/// The same metric of reads in the place of writes, or the other way round: rows that only read have no `write.bw`.
+#[must_use]
+pub fn other_direction(name: &str) -> Option<String> {
+    let of_writes = name.strip_prefix("write.").or_else(|| name.strip_prefix("durable."));
+    let of_reads = of_writes.map(|rest| format!("read.{rest}"));
+    of_reads.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_stand_for_writes() {
+        assert_eq!(other_direction("write.bw").as_deref(), Some("read.bw"));
+        assert_eq!(other_direction("read.lat_ns.p99").as_deref(), Some("write.lat_ns.p99"));
+        assert_eq!(
+            other_direction("durable.lat_ns.mean").as_deref(),
+            Some("read.lat_ns.mean"),
+            "a read has no sync"
+        );
+        assert_eq!(other_direction("sync.lat_ns.mean"), None);
+    }
 
     #[test]
     fn sections_stand_in_front_of_metrics() {

@@ -332,10 +332,10 @@ impl Job {
     }
 
     /// What makes its writes durable, where a time until they are can be told. None with pauses, which lie between a write and its sync;
-    /// nor of several files, where as in fio a sync goes to the one whose turn it is; nor where very many writes wait for one.
+    /// nor of several files, where as in fio a sync goes to the one whose turn it is; nor with a backlog that is read back, or where
+    /// very many writes wait for one.
     #[must_use]
     pub fn durability(&self) -> Option<Durability> {
-        // Blocks of a backlog are read back between a write and its sync.
         let backlog = self.verify.as_ref().is_some_and(|verify| verify.backlog > 0);
         let told =
             self.pattern.mix.writes() && self.thinktime.pause.is_zero() && self.nrfiles == 1 && !backlog;

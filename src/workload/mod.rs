@@ -30,7 +30,7 @@ mod values;
 pub mod variables;
 
 pub use content::{BufferFill, BufferMemory, PatternPart, Redundancy, Verify, VerifyMethod};
-pub use deciding_metric::deciding_metrics;
+pub use deciding_metric::{deciding_metrics, other_direction};
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shortened};
 pub use fio_effects::{Elsewhere, FioEffects, FioRefusal};
 pub use fio_engines::FioEngine;

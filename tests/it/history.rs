@@ -136,6 +136,13 @@ fn stored_nights_are_compared_as_nights() {
     assert!(errors(&lost).contains("1 of 2 were measured on one side only"), "{}", errors(&lost));
 }
 
+/// A round of job.fio that moves nothing, judged by how many I/Os it counts.
+fn count_alone(sandbox: &Sandbox, name: &str, seed: u32) {
+    let words = ["run", "job.fio", "-q", "--engine", "null", "--aa", "--rounds", "1"];
+    let judged = ["--primary", "write.total_ios", "--name", name, "--seed", &seed.to_string()];
+    sandbox.succeed(&[&words[..], &judged[..]].concat());
+}
+
 /// The newest run has lost a job: the run before it must not be judged in its place.
 #[test]
 fn a_gate_does_not_pass_without_a_job() {
@@ -144,11 +151,7 @@ fn a_gate_does_not_pass_without_a_job() {
     for seed in 1..7 {
         let names: &[&str] = if seed < 6 { &["a", "b", "c"] } else { &["a", "b"] };
         sandbox.write("job.fio", &names.iter().map(|name| section(name)).collect::<String>());
-        let words = [
-            "run", "job.fio", "-q", "--engine", "null", "--aa", "--name", "n", "--rounds", "1", "--primary",
-            "write.total_ios",
-        ];
-        sandbox.succeed(&[&words[..], &["--seed", &seed.to_string()]].concat());
+        count_alone(&sandbox, "n", seed);
     }
     let gate = ["history", "n", "--primary", "write.total_ios", "--fail-if", "changed"];
     let lost = sandbox.run(&gate);
@@ -175,11 +178,10 @@ fn a_gate_does_not_pass_without_a_job() {
 fn a_gate_of_all_names_does_not_pass_over_one_without_a_finished_run() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[a]\nrw=write\nbs=4k\nsize=64k\n");
-    for (seed, name) in [("1", "n/a"), ("2", "n/a"), ("3", "n/b")] {
-        let words = ["run", "job.fio", "-q", "--engine", "null", "--aa", "--name", name, "--rounds", "1"];
-        sandbox.succeed(&[&words[..], &["--primary", "write.total_ios", "--seed", seed]].concat());
+    for (seed, name) in (1..).zip(["n/a", "n/a", "n/b", "m/b"]) {
+        count_alone(&sandbox, name, seed);
     }
-    sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"failed\"' WHERE id = 3");
+    sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"failed\"' WHERE id > 2");
     let words = ["history", "n/", "--primary", "write.total_ios"];
     let told = sandbox.run(&words);
     assert_eq!(told.status.code(), Some(0), "{}", errors(&told));
@@ -191,6 +193,36 @@ fn a_gate_of_all_names_does_not_pass_over_one_without_a_finished_run() {
     let gate = sandbox.run(&[&words[..], &["--fail-if", "slower"]].concat());
     assert_eq!(gate.status.code(), Some(1), "{}", errors(&gate));
     assert!(errors(&gate).contains("assay show 3"), "{}", errors(&gate));
+    let alone = sandbox.run(&["history", "m/", "--fail-if", "slower"]);
+    assert_eq!(alone.status.code(), Some(1), "{}", errors(&alone));
+}
+
+/// Earlier versions judged a paced section with syncs by the latency of its writes.
+#[test]
+fn a_run_of_before_durable_latencies_is_compared_by_what_both_have() {
+    let sandbox = Sandbox::new();
+    sandbox.write("wal.fio", "[w]\nrw=write\nbs=4k\nsize=64k\nrate_iops=500\nfdatasync=1\n");
+    for seed in ["1", "2"] {
+        sandbox.succeed(&["run", "wal.fio", "-q", "--aa", "--name", "n", "--rounds", "4", "--seed", seed]);
+    }
+    sql(
+        &sandbox.path().join("assay.db"),
+        "UPDATE run SET design = replace(design, 'durable.lat_ns', 'write.lat_ns') WHERE id = 1",
+    );
+    let json = sandbox.succeed(&["compare", "1", "2", "--format", "json"]);
+    assert!(json.contains("here write.lat_ns.mean decides"), "{json}");
+    let found: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["analysis"]["comparisons"][0]["metric"]["name"], "write.lat_ns.mean");
+    let gate = sandbox.run(&["history", "n", "--fail-if", "slower"]);
+    assert_ne!(gate.status.code(), Some(2), "{}", errors(&gate));
+    // Both of now are judged as they were.
+    sql(
+        &sandbox.path().join("assay.db"),
+        "UPDATE run SET design = replace(design, 'write.lat_ns', 'durable.lat_ns') WHERE id = 1",
+    );
+    let json = sandbox.succeed(&["compare", "1", "2", "--format", "json"]);
+    let found: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["analysis"]["comparisons"][0]["metric"]["name"], "durable.lat_ns.mean");
 }
 
 /// One run by hand that was judged by another metric must not change what the gate looks at.

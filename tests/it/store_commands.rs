@@ -279,3 +279,24 @@ fn a_run_whose_leftover_is_gone_can_be_deleted() {
     std::fs::remove_dir(&there).unwrap();
     sandbox.succeed(&["delete", "1"]);
 }
+
+/// The report is printed and written, in the format that the file's ending says; a file of somebody else stays.
+#[test]
+fn a_run_also_writes_its_report() {
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[a]\nrw=write\nbs=4k\nsize=64k\n");
+    let words =
+        ["run", "job.fio", "--engine", "null", "--vary", "bs=4k,8k", "--rounds", "4", "--seed", "1", "-o"];
+    let told = sandbox.run(&[&words[..], &["r.md"]].concat());
+    assert!(errors(&told).contains("\nreport: r.md"), "{}", errors(&told));
+    assert!(String::from_utf8_lossy(&told.stdout).starts_with("job: bs=8k against bs=4k"));
+    let file = sandbox.path().join("r.md");
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("## job: bs=8k against bs=4k"));
+    std::fs::write(&file, "my notes").unwrap();
+    let refused = sandbox.run(&[&words[..], &["r.md"]].concat());
+    assert_eq!(refused.status.code(), Some(2), "{}", errors(&refused));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "my notes");
+    assert_eq!(sandbox.succeed(&["list"]).matches("job: bs").count(), 1, "it was refused before it began");
+    sandbox.succeed(&[&words[..], &["r.md", "--force"]].concat());
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("## job"));
+}

@@ -135,15 +135,17 @@ fn nobody_elses(directory: &Path) -> Result<(), Failure> {
 
 fn writable(directory: &Path) -> Result<(), Failure> {
     let hint = "--directory names an existing directory that you can write to";
+    if let Some(kind) = kernels_own(directory) {
+        let place = directory.display();
+        return Err(Failure::request(format!(
+            "no files can be made in {place}: it is the kernel's own ({kind})"
+        ))
+        .hint(hint));
+    }
     match std::fs::metadata(directory) {
         Err(error) => Err(Failure::request(format!("{}: {error}", directory.display())).hint(hint)),
         Ok(found) if !found.is_dir() => {
             Err(Failure::request(format!("{} is not a directory", directory.display())).hint(hint))
-        }
-        Ok(_) if kernels_own(directory).is_some() => {
-            let (place, kind) = (directory.display(), kernels_own(directory).unwrap_or_default());
-            Err(Failure::request(format!("no files can be made in {place}: it is the kernel's own ({kind})"))
-                .hint(hint))
         }
         Ok(_) => rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
             .map_err(|error| {

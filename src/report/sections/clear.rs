@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::report::format::Options;
     use crate::report::operation_times::tests::observed;
-    use crate::report::section_tests::made_up;
+    use crate::report::section_tests::{made_up, remarks};
 
     fn counted(name: &str, unit: Unit, medians: [f64; 2]) -> Comparison {
         let mut c = observed(name, medians);
@@ -179,11 +179,7 @@ mod tests {
         let (run, mut analysis) = made_up();
         analysis.comparisons[0].verdict = verdict;
         analysis.comparisons.extend(of.iter().cloned());
-        let section = section(&mut Material::new(&run, &analysis, None, &Options::default()));
-        match section.blocks.first() {
-            Some(Block::Remarks(all)) => all.join("\n").replace(NBSP, " "),
-            _ => String::new(),
-        }
+        remarks(&section(&mut Material::new(&run, &analysis, None, &Options::default())))
     }
 
     #[test]

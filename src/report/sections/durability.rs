@@ -67,7 +67,7 @@ fn unjudged_syncs(run: &Run, names: &Names<'_>, c: &Comparison) -> Option<String
     let does = match (is_known, has(without, DURABLE)) {
         (true, true) => {
             let section = if job.is_empty() { String::new() } else { format!("{job}:") };
-            let statistic = c.metric.name.trim_start_matches(kind);
+            let statistic = c.metric.name.strip_prefix(kind).unwrap_or_default();
             format!(
                 "waits for them within its writes (sync=): --primary {section}durable.lat_ns{statistic} compares writes with their syncs"
             )
@@ -131,7 +131,7 @@ mod tests {
     use crate::record::HostFacts;
     use crate::report::format::Options;
     use crate::report::operation_times::tests::observed;
-    use crate::report::section_tests::made_up;
+    use crate::report::section_tests::{made_up, remarks};
     use crate::units::Better;
 
     /// What is told of these flushes of a sync, on a device with this cache.
@@ -144,17 +144,13 @@ mod tests {
         cache.into_iter().for_each(|cache| facts.set("queue.write_cache", cache));
         run.facts = vec![facts];
         run.trials.iter_mut().for_each(|trial| trial.facts = Some(0));
-        let section = section(&mut Material::new(&run, &analysis, None, &Options::default()));
-        match section.blocks.first() {
-            Some(Block::Remarks(all)) => all.join("\n").replace(NBSP, " "),
-            _ => String::new(),
-        }
+        remarks(&section(&mut Material::new(&run, &analysis, None, &Options::default())))
     }
 
     /// What is told where the latency of writes decides and `arms` have these metrics.
-    fn judged(engine: &str, metric: &str, arms: [&[&str]; 2]) -> String {
+    fn judged(job: &str, metric: &str, arms: [&[&str]; 2]) -> String {
         let (mut run, mut analysis) = made_up();
-        run.engine = engine.to_owned();
+        run.job_text = Some(job.to_owned());
         analysis.comparisons[0].metric.name = metric.to_owned();
         for (at, name) in (1..).zip([SYNCS, DURABLE]) {
             run.metrics.push(Metric::new("", name, Unit::Count, Better::Lower));
@@ -163,36 +159,37 @@ mod tests {
                 trial.values.extend(has.then_some((at, 5.0)));
             }
         }
-        let section = section(&mut Material::new(&run, &analysis, None, &Options::default()));
-        match section.blocks.first() {
-            Some(Block::Remarks(all)) => all.join("\n").replace(NBSP, " "),
-            _ => String::new(),
-        }
+        remarks(&section(&mut Material::new(&run, &analysis, None, &Options::default())))
     }
 
     #[test]
     fn syncs_that_are_no_part_of_what_is_judged_are_told() {
         assert_eq!(
-            judged("native 1", "write.lat_ns.p99", [&[SYNCS, DURABLE], &[DURABLE]]),
+            judged("", "write.lat_ns.p99", [&[SYNCS, DURABLE], &[DURABLE]]),
             "write.lat_ns leaves out the syncs of cache=on; cache=off waits for them within its writes (sync=): --primary \
              durable.lat_ns.p99 compares writes with their syncs"
         );
         assert_eq!(
-            judged("native 1", "write.lat_ns.mean", [&[], &[SYNCS, DURABLE]]),
+            judged("", "write.lat_ns.mean", [&[], &[SYNCS, DURABLE]]),
             "write.lat_ns leaves out the syncs of cache=off; cache=on has no sync behind its writes"
         );
         assert_eq!(
-            judged("fio-3.33", "write.clat_ns.mean", [&[], &[SYNCS]]),
+            judged("", "write.clat_ns.mean", [&[], &[SYNCS]]),
             "write.clat_ns leaves out the syncs of cache=off; cache=on has none, unless its writes wait for them (sync=)"
         );
         assert_eq!(
-            judged("native 1", "write.lat_ns.mean", [&[SYNCS], &[]]),
+            judged("nrfiles=2", "write.lat_ns.mean", [&[SYNCS], &[]]),
             "write.lat_ns leaves out the syncs of cache=on; cache=off has none, unless its writes wait for them (sync=)",
-            "of several files"
+            "nobody knows of several files"
         );
-        assert_eq!(judged("fio-3.33", "write.clat_ns.mean", [&[SYNCS], &[SYNCS]]), "", "it stands beside it");
-        assert_eq!(judged("native 1", DURABLE, [&[SYNCS, DURABLE], &[DURABLE]]), "");
-        assert_eq!(judged("fio-3.33", "write.bw", [&[SYNCS], &[]]), "");
+        assert_eq!(
+            judged("sync_file_range=write:1", "write.lat_ns.mean", [&[SYNCS], &[]]),
+            "",
+            "it makes nothing durable"
+        );
+        assert_eq!(judged("", "write.clat_ns.mean", [&[SYNCS], &[SYNCS]]), "", "it stands beside it");
+        assert_eq!(judged("", DURABLE, [&[SYNCS, DURABLE], &[DURABLE]]), "");
+        assert_eq!(judged("", "write.bw", [&[SYNCS], &[]]), "");
     }
 
     #[test]
